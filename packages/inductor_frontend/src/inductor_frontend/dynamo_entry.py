@@ -1,8 +1,9 @@
-"""The entry point of `torch.compile(model, backend="wrapper_ir")`.
+"""Entry point of `torch.compile(model, backend="wrapper_ir")`.
 
-Torch looks a backend up without a lock. Threads that compile at once each miss it, load its entry point and register what they got,
-and all but the first raise "duplicate name". This entry point registers the backend itself, once, and gives torch None, which
-`register_backend` takes as a call without a function: it registers nothing, and the lookup goes on with the backend that is there.
+Torch looks up a backend without a lock. If several threads compile at once, each loads the entry point and
+registers its object, and all but the first raise "duplicate name". This entry point registers the backend
+itself, once, and returns None to torch. `register_backend` treats None as a call without a function and
+registers nothing, and the lookup continues with the registered backend.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ _LOCK = threading.Lock()
 
 def register() -> None:
     """Registers the backend in torch, unless it is registered."""
-    from torch._dynamo.backends import registry  # loaded by whoever looks a backend up
+    # Imported here: it is loaded when a backend is looked up.
+    from torch._dynamo.backends import registry
 
     from inductor_frontend.backend import wrapper_ir_backend
 

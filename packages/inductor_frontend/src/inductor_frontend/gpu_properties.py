@@ -1,4 +1,4 @@
-"""What torch asks about a GPU, by architecture: the numbers that its code generation depends on."""
+"""Properties of GPUs by architecture: the values that torch's code generation depends on."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _GIB = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuProperties:
-    """One kind of GPU. Fields that torch's own device properties have are called as there; sizes are in bytes."""
+    """Properties of one GPU model. Fields that torch's device properties have keep their names; sizes are in
+    bytes."""
 
     name: str
     major: int
@@ -34,17 +35,17 @@ class GpuProperties:
     max_threads_per_block: int = 1024
     warp_size: int = 32
     cudnn: int = 91900
-    """The version of cuDNN that torch has there, as `torch.backends.cudnn.version()` gives it; 0: none. Since 9.15.1 torch
-    prefers it for attention on some GPUs."""
+    """Version of cuDNN, as returned by `torch.backends.cudnn.version()`; 0: none. Torch prefers cuDNN for
+    attention on some GPUs from version 9.15.1."""
 
     @property
     def gcnArchName(self) -> str:
-        """What AMD calls the architecture; torch repeats the name here for other GPUs."""
+        """AMD's name of the architecture; for other GPUs, torch repeats the device name here."""
         return self.name
 
     @property
     def arch(self) -> str:
-        """`sm_90` for compute capability 9.0."""
+        """Name of the architecture: `sm_90` for compute capability 9.0."""
         return f"sm_{self.major}{self.minor}"
 
 
@@ -57,8 +58,11 @@ def _known(
     shared: int,
     threads: int = 2048,
 ) -> GpuProperties:
-    """A row of the table: memory in GiB, the second-level cache in MiB, a multiprocessor's shared memory in KiB, all of which
-    but one KiB a block may take."""
+    """Returns a row of the table. `memory` is in GiB, `cache` (L2) in MiB, `shared` (per multiprocessor) in
+    KiB.
+
+    A block may use all but one KiB of a multiprocessor's shared memory.
+    """
     return GpuProperties(
         name=name,
         major=capability[0],
@@ -81,30 +85,32 @@ _KNOWN = (
 )
 
 DEVICES: Mapping[str, GpuProperties] = MappingProxyType({p.arch: p for p in _KNOWN})
-"""One GPU of each architecture. For another one, give its properties with the capture (`CaptureOptions.gpu`)."""
+"""One GPU for each architecture. For any other GPU, pass its properties to the capture
+(`CaptureOptions.gpu`)."""
 
 
 def properties_here(index: int = 0) -> GpuProperties:
-    """The properties of a GPU of this machine, to capture for such a one elsewhere (`CaptureOptions.gpu`)."""
-    found = torch.cuda.get_device_properties(index)
+    """Returns the properties of a GPU of this machine, to capture for the same model elsewhere
+    (`CaptureOptions.gpu`)."""
+    device = torch.cuda.get_device_properties(index)
     fields = {
-        f.name: getattr(found, f.name) for f in dataclasses.fields(GpuProperties) if hasattr(found, f.name)
+        f.name: getattr(device, f.name) for f in dataclasses.fields(GpuProperties) if hasattr(device, f.name)
     }
     cudnn: int | None = torch.backends.cudnn.version()  # type: ignore[no-untyped-call]  # torch's
     return GpuProperties(**fields, cudnn=cudnn or 0)
 
 
 def properties_of(arch: str, given: GpuProperties | None = None) -> GpuProperties:
-    """The properties to capture for: those given, or the table's; raises CaptureError FE103."""
+    """Returns `given`, or the table's properties of the architecture; raises CaptureError FE103."""
     if given is not None:
         if given.arch != arch:
             raise CaptureError("FE103", f"the target is {arch}, but CaptureOptions.gpu is a {given.arch}")
         return given
-    found = DEVICES.get(arch)
-    if found is None:
+    properties = DEVICES.get(arch)
+    if properties is None:
         raise CaptureError(
             "FE103",
             f"there are no properties of a GPU of architecture {arch!r}",
-            hint=f"take one of {', '.join(DEVICES)}, or give CaptureOptions.gpu",
+            hint=f"use one of {', '.join(DEVICES)}, or pass CaptureOptions.gpu",
         )
-    return found
+    return properties

@@ -1,7 +1,8 @@
-"""Tensors with the conjugate or negative bit: their memory holds other elements than they have.
+"""Resolves tensors with the conjugate or negative bit, whose memory differs from their elements.
 
-Programs have no type for them, and their kernels read memory. What has a bit is replaced by a tensor in plain memory of the same
-sizes, strides and offset; `resolve_conj` and `resolve_neg` keep neither where elements have gaps.
+Programs have no type for them, and kernels read memory. Such a tensor is replaced by a plain tensor of the
+same sizes, strides and offset. `resolve_conj` and `resolve_neg` do not preserve strides and offset if
+elements have gaps.
 """
 
 from __future__ import annotations
@@ -14,19 +15,20 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-# Any in this file: tensors and numbers of any graph.
+# Any in this file: tensors and numbers of a graph.
 Boxed = Callable[[list[Any]], Sequence[Any]]
 
 _REINTERPRETING = (torch.ops.aten.view_as_real.default, torch.ops.aten.view.dtype)
 
 
 def is_lazy(tensor: torch.Tensor) -> bool:
-    """Whether elements are conjugated or negated when they are read."""
+    """Returns whether elements are conjugated or negated when they are read."""
     return tensor.is_conj() or tensor.is_neg()
 
 
 def elements_of(tensor: torch.Tensor, offset: int, count: int) -> torch.Tensor:
-    """The elements from `offset` of the storage on, a view of it; a copy with the same bits in effect if the tensor is lazy."""
+    """Returns `count` elements of the storage from `offset`: a view, or a copy with the bits applied if the
+    tensor is lazy."""
     plain, conjugated, negated = tensor.detach(), tensor.is_conj(), tensor.is_neg()
     if conjugated:
         plain = torch._conj(plain)
@@ -39,7 +41,8 @@ def elements_of(tensor: torch.Tensor, offset: int, count: int) -> torch.Tensor:
 
 
 def resolved(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor, or, if it is lazy, one of the same elements and geometry over a copy of its storage."""
+    """Returns the tensor, or, if it is lazy, a tensor of the same elements and geometry over a copy of its
+    storage."""
     if not is_lazy(tensor):
         return tensor
     count = tensor.untyped_storage().nbytes() // tensor.element_size()
@@ -48,21 +51,25 @@ def resolved(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def resolved_leaves(tree: Any) -> Any:
-    """Arguments, whose lazy tensors become plain ones: programs refuse a call with others. A tensor at several places stays one."""
+    """Replaces lazy tensors of arguments by plain ones, which programs require. A repeated tensor stays one
+    tensor."""
     leaves = [x for x in pytree.tree_leaves(tree) if isinstance(x, torch.Tensor)]
     plain = {id(x): _plain_leaf(x) for x in leaves if x.layout is torch.strided and is_lazy(x)}
     return pytree.tree_map_only(torch.Tensor, lambda x: plain.get(id(x), x), tree) if plain else tree
 
 
 def _plain_leaf(x: torch.Tensor) -> torch.Tensor:
-    made = resolved(x)
-    vars(made).update(vars(x))  # marks of dynamic sizes
-    return made.requires_grad_(x.requires_grad)
+    plain = resolved(x)
+    vars(plain).update(vars(x))  # marks of dynamic sizes
+    return plain.requires_grad_(x.requires_grad)
 
 
 def without_bits(gm: fx.GraphModule, inputs: Sequence[Any]) -> Sequence[Any]:
-    """The (fake) inputs of a graph, which are plain when it runs. A view as another dtype needs a plain tensor, and the trace may
-    have come to one by the conjugate of a conjugated input: such views are of copies."""
+    """Returns the (fake) inputs of a graph without bits, as at run time, and adapts the graph.
+
+    A view as another dtype needs a plain tensor, which the trace may have obtained by conjugating a
+    conjugated input. Such views are replaced by views of copies.
+    """
     tensors = [x for x in inputs if isinstance(x, torch.Tensor)]
     if not any(map(is_lazy, tensors)):
         return inputs
@@ -86,8 +93,10 @@ def _view_without_bits(x: torch.Tensor) -> torch.Tensor:
 
 
 def share_lazily(inputs: Sequence[Any]) -> bool:
-    """Whether a lazy tensor is in the memory of another input: autograd makes views of one base of both where either is written,
-    and loses the bits."""
+    """Returns whether a lazy tensor shares its storage with another input.
+
+    If either is written, autograd replaces both by views of one base, and loses the bits.
+    """
     tensors = [x for x in inputs if isinstance(x, torch.Tensor) and x.layout is torch.strided]
     lazy = [x for x in tensors if is_lazy(x)]
     if not lazy:
@@ -97,20 +106,21 @@ def share_lazily(inputs: Sequence[Any]) -> bool:
 
 
 def resolving(run: Boxed, positions: Sequence[int], written: Collection[int]) -> Boxed:
-    """`run` with plain tensors in place of the lazy ones at these positions; elements of those that are `written` are copied back."""
+    """Wraps `run` to receive plain tensors in place of lazy ones at these positions; those that are `written`
+    are copied back."""
 
     def call(args: list[Any]) -> Sequence[Any]:
         lazy: list[tuple[torch.Tensor, torch.Tensor]] = []
         for position in positions:
-            given = args[position]
-            args[position] = plain = resolved(given)
-            if plain is not given and position in written:
-                lazy.append((given, plain))
-            del given, plain
+            original = args[position]
+            args[position] = plain = resolved(original)
+            if plain is not original and position in written:
+                lazy.append((original, plain))
+            del original, plain
         results = run(args)
         with torch.no_grad():
-            for given, plain in lazy:
-                given.copy_(plain)
+            for original, plain in lazy:
+                original.copy_(plain)
         return results
 
     return call

@@ -34,6 +34,6 @@ _HOME = {
     "on_device": "places",
     "stand_in": "absent_gpu",
 }
-"""The module of what devices that are not here take; torch.compile needs none of it."""
+"""Module of each name that only captures for absent devices use; torch.compile loads none of them."""
 
 __getattr__, __dir__ = loaded_on_use(__name__, _HOME)

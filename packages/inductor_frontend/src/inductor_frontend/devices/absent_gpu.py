@@ -1,8 +1,9 @@
-"""A stand-in for a GPU that is not here: while it is active, torch's questions are answered out of a table.
+"""Emulates a GPU that this machine does not have: queries of torch are answered from a table.
 
-Torch asks in four ways: through torch.cuda, through its device interfaces, through a handful of functions that
-remember their answer for the whole process, and through FakeTensorMode, which would start up CUDA. The first and the last
-are replaced, the second gets an interface of its own, and what is remembered is forgotten on both sides.
+Torch queries devices in four ways: through torch.cuda, through device interfaces, through functions that
+cache their result for the whole process, and through FakeTensorMode, which would initialize CUDA. The first
+and the last are replaced. The second is given a separate interface. The caches of the third are cleared on
+entry and on exit.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from inductor_frontend.torch_patches.table import (
     TRITON_DRIVER,
 )
 
-# Any in this file: torch's devices are numbers, strings or torch.device, and its hooks take and give anything.
+# Any in this file: torch's devices are integers, strings or torch.device, and its hooks are untyped.
 
-_REMEMBERING = (
+_CACHED_QUERIES = (
     ("torch.utils._triton", "has_triton"),
     ("torch.utils._triton", "_device_supports_tma"),
     ("torch.utils._triton", "has_triton_experimental_host_tma"),
@@ -55,21 +56,22 @@ _REMEMBERING = (
     ("torch._inductor.codegen.triton", "TritonScheduling._setup_libdevice_routing"),
     ("torch._inductor.codegen.triton", "TritonKernel.gen_common_triton_imports"),
 )
-"""Functions of torch that keep an answer about devices for the whole process."""
+"""Functions of torch that cache a property of the device for the whole process."""
 
 
-def _forget() -> None:
-    for module, path in _REMEMBERING:
-        found: Any = importlib.import_module(module)
+def _clear_caches() -> None:
+    for module, path in _CACHED_QUERIES:
+        function: object = importlib.import_module(module)
         for part in path.split("."):
-            found = getattr(found, part, None)  # not every version has each
-        clear = getattr(found, "cache_clear", None)
+            function = getattr(function, part, None)  # not every version has each
+        clear = getattr(function, "cache_clear", None)
         if clear is not None:
             clear()
 
 
 def _interface(gpu: GpuProperties) -> type[device_interface.DeviceInterface]:
-    """The device interface of a machine with this GPU alone. Running anything on it raises NotImplementedError."""
+    """Returns the device interface of a machine whose only GPU is this one. Running on it raises
+    NotImplementedError."""
 
     class StandIn(device_interface.DeviceInterface):
         device = torch.cuda.device
@@ -117,7 +119,7 @@ def _interface(gpu: GpuProperties) -> type[device_interface.DeviceInterface]:
 
 
 def _cuda(gpu: GpuProperties) -> dict[str, Callable[..., Any]]:
-    """What torch.cuda says meanwhile."""
+    """Returns replacements for functions of torch.cuda, by name."""
     return {
         "is_available": lambda: True,
         "is_initialized": lambda: False,
@@ -138,8 +140,8 @@ def _cuda(gpu: GpuProperties) -> dict[str, Callable[..., Any]]:
 
 @contextmanager
 def named_target(gpu: GpuProperties) -> Iterator[None]:
-    """Triton's driver while the context is active: it names the target, which is enough for torch to find out what the kernels of
-    a model write."""
+    """Sets a Triton driver that reports only the target. Torch needs no more to analyze which arguments the
+    kernels of a model write."""
     if not has_triton_package():
         yield
         return
@@ -152,11 +154,14 @@ def named_target(gpu: GpuProperties) -> Iterator[None]:
 
 @contextmanager
 def stand_in(gpu: GpuProperties) -> Iterator[None]:
-    """While the context is active, this process seems to have one GPU of this kind, `cuda:0`: fake tensors can live there, and
-    torch schedules and writes kernels for it. Everything is as before afterwards, also after errors."""
+    """Presents one GPU of this kind to the process, as `cuda:0`, while the context is active.
+
+    Fake tensors can be on it, and torch schedules and generates kernels for it. The previous state is
+    restored on exit, also after an error.
+    """
     with ExitStack() as stack:
         stack.enter_context(idle_guard())
-        device_interface.get_interface_for_device("cpu")  # registers torch's own, once a process
+        device_interface.get_interface_for_device("cpu")  # registers torch's interfaces, once per process
         interface = _interface(gpu)
         table = {**device_interface.device_interfaces, "cuda": interface, "cuda:0": interface}
         stack.enter_context(
@@ -170,6 +175,6 @@ def stand_in(gpu: GpuProperties) -> Iterator[None]:
         )
         stack.enter_context(named_target(gpu))
         stack.enter_context(attention_on(gpu))
-        stack.callback(_forget)
-        _forget()
+        stack.callback(_clear_caches)
+        _clear_caches()
         yield

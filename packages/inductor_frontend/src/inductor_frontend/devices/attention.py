@@ -1,8 +1,8 @@
-"""`scaled_dot_product_attention` on a GPU that is not here.
+"""Decomposes `scaled_dot_product_attention` for a GPU that this machine does not have.
 
-Torch asks the device which fused kernel to take; without one it takes the matmuls and the softmax, or fails. For the
-length of a stand-in, the operator decomposes as on the GPU: `chosen` says for which kernel, and what torch does around
-each kernel is done here.
+Torch queries the device to select a fused kernel. Without a device it selects the matmuls and the softmax, or
+fails. While a GPU is emulated, the operator decomposes as on that GPU: `chosen` selects the kernel, and this
+module repeats the operations that torch adds around each kernel.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch._C import DispatchKey
@@ -23,11 +22,11 @@ from inductor_frontend.torch_patches.replaced import replaced_kernels
 from inductor_frontend.torch_patches.table import ATTENTION
 
 _LEAST = -65504.0
-"""What cuDNN got instead of minus infinity, as long as torch inverted masks: the least number in half precision."""
+"""Replaces minus infinity in masks for cuDNN if torch inverts masks: the least finite float16."""
 
 
 def _added(call: AttentionCall, fill: float = -math.inf) -> torch.Tensor | None:
-    """The mask as numbers that are added; `fill` where a mask of truths says no."""
+    """Returns the mask as an additive bias. A boolean mask becomes 0 or `fill`."""
     mask = call.mask
     if mask is None or mask.dtype is not torch.bool:
         return mask
@@ -40,12 +39,12 @@ def _added(call: AttentionCall, fill: float = -math.inf) -> torch.Tensor | None:
     return torch.where(mask, 0.0, number(fill))
 
 
-def _padded(tensor: torch.Tensor, count: Any) -> torch.Tensor:
+def _padded(tensor: torch.Tensor, count: int | torch.SymInt) -> torch.Tensor:
     return torch.constant_pad_nd(tensor, [0, count])
 
 
 def _run_flash(call: AttentionCall) -> torch.Tensor:
-    """Head sizes are padded to multiples of 8."""
+    """Calls flash attention; head sizes are padded to multiples of 8."""
     size = call.query.size(-1)
     q, k, v = (t if holds(t.size(-1) % 8 == 0) else _padded(t, 8 - t.size(-1) % 8) for t in call.tensors)
     scale = call.scale if call.scale is not None else 1 / math.sqrt(size)
@@ -55,7 +54,8 @@ def _run_flash(call: AttentionCall) -> torch.Tensor:
 
 
 def _run_efficient(call: AttentionCall) -> torch.Tensor:
-    """Masks lie in memory so that rows begin at multiples of 8 elements."""
+    """Calls memory-efficient attention; a misaligned mask is padded so that its rows begin at multiples of 8
+    elements."""
     mask = _added(call)
     if mask is not None:
         if not _is_aligned(mask):
@@ -70,12 +70,12 @@ def _run_efficient(call: AttentionCall) -> torch.Tensor:
 
 
 def _is_aligned(mask: torch.Tensor) -> bool:
-    """Whether all rows surely begin at multiples of 8 elements."""
+    """Returns whether all rows are statically known to begin at multiples of 8 elements."""
     *strides, last = mask.stride()
     return all(_is_multiple(s) for s in strides) and bool(last == 1)
 
 
-def _is_multiple(stride: Any) -> bool:  # Any: a number or a symbolic one
+def _is_multiple(stride: int | torch.SymInt) -> bool:
     return isinstance(stride, int) and stride % 8 == 0
 
 
@@ -111,7 +111,7 @@ _RUN = {
 
 @contextmanager
 def attention_on(gpu: GpuProperties) -> Iterator[None]:
-    """While the context is active, the operator decomposes for tensors on `cuda` as it does on this GPU."""
+    """Decomposes the operator for tensors on `cuda` as on this GPU, while the context is active."""
     op = torch.ops.aten.scaled_dot_product_attention.default
     key = DispatchKey.CompositeImplicitAutograd
     inverted = inverts_masks()
@@ -139,10 +139,10 @@ def attention_on(gpu: GpuProperties) -> Iterator[None]:
             inverted=inverted,
         )
         if query.device.type != "cuda" or not _is_valid(call):
-            found: torch.Tensor = op._op_dk(
+            out: torch.Tensor = op._op_dk(
                 key, query, key_, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
             )
-            return found
+            return out
         return _RUN[chosen(call, gpu)](call)
 
     with replaced_kernels((ATTENTION, key, attention)):
@@ -150,7 +150,7 @@ def attention_on(gpu: GpuProperties) -> Iterator[None]:
 
 
 def _is_valid(call: AttentionCall) -> bool:
-    """Whether torch takes these arguments at all; where it doesn't, it says why."""
+    """Returns whether torch accepts these arguments. Torch's own decomposition raises the error otherwise."""
     first, *others = call.tensors
     return (
         all(t.dtype is first.dtype and t.device == first.device for t in others)

@@ -1,7 +1,8 @@
-"""Which fused kernel torch takes for attention on a GPU: its criteria for dense tensors on NVIDIA GPUs.
+"""Selects the fused attention kernel that torch would select on a GPU: its criteria for dense tensors on
+NVIDIA GPUs.
 
-Torch decides in C++, about the device that it finds. What a process has switched off (`torch.backends.cuda`,
-`torch.nn.attention.sdpa_kernel`) stays off.
+Torch selects in C++, for the device that is present. Backends that the process has disabled
+(`torch.backends.cuda`, `torch.nn.attention.sdpa_kernel`) stay disabled.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ from torch.nn.attention import SDPBackend
 
 from inductor_frontend.gpu_properties import GpuProperties
 
-# Any in this file: sizes are numbers or symbolic ones, truths plain or symbolic ones.
+Condition = bool | torch.SymBool
 
 _HALF = (torch.float16, torch.bfloat16)
 _FUSED = (SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION)
 _PREFERS_CUDNN = 91500
-"""cuDNN is asked first from the version after this one on, where the GPU is one of these."""
+"""Torch prefers cuDNN if its version is later than this one and the GPU is one of `_CUDNN_FIRST`."""
 _CUDNN_FIRST = (9, 10)
 _NO_CUDNN_DROPOUT = range(91101, 91400)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttentionCall:
-    """The arguments of the operator: query of sizes (batch, heads, length, head size), and so on."""
+    """Arguments of the operator. The query has sizes (batch, heads, length, head size)."""
 
     query: torch.Tensor
     key: torch.Tensor
@@ -42,9 +43,9 @@ class AttentionCall:
     causal: bool = False
     scale: float | None = None
     grouped: bool = False
-    """Several heads of the query share one of the key and the value."""
+    """Several heads of the query share one head of the key and the value."""
     inverted: bool = False
-    """How this torch makes numbers of a mask of truths (`inverts_masks`): what it adds, and in which order, differ."""
+    """Whether this torch inverts boolean masks (`inverts_masks`): the added values and their order differ."""
 
     @property
     def tensors(self) -> tuple[torch.Tensor, ...]:
@@ -53,17 +54,18 @@ class AttentionCall:
 
     @property
     def trained(self) -> bool:
-        """Whether a gradient will be asked for."""
+        """True if an input requires a gradient."""
         return any(t.requires_grad for t in self.tensors)
 
 
-def holds(condition: Any) -> bool:
-    """Whether a condition on sizes holds; of sizes that are only known when the program runs, nothing does."""
+def holds(condition: Condition) -> bool:
+    """Returns whether a condition on sizes is true. A condition on unbacked sizes is false unless it is
+    provable."""
     return guard_or_false(condition) if free_unbacked_symbols(condition) else bool(condition)
 
 
 def chosen(call: AttentionCall, gpu: GpuProperties) -> SDPBackend:
-    """The kernel that torch takes for this call on `gpu`."""
+    """Returns the kernel that torch selects for this call on `gpu`."""
     usable: dict[SDPBackend, Callable[[AttentionCall, GpuProperties], bool]] = {
         SDPBackend.CUDNN_ATTENTION: _cudnn,
         SDPBackend.FLASH_ATTENTION: _flash,
@@ -77,7 +79,8 @@ def chosen(call: AttentionCall, gpu: GpuProperties) -> SDPBackend:
 
 
 def _order(gpu: GpuProperties) -> list[SDPBackend]:
-    """The kernels as the process ranks them; those of a process that has never asked a GPU, as this GPU would have it."""
+    """Returns the kernels in the process's order of priority. If the process has never queried a GPU, the
+    order is that of `gpu`."""
     order = [_backend(number) for number in torch._C._get_sdp_priority_order()]
     untouched = order[: len(_FUSED)] == [
         SDPBackend.FLASH_ATTENTION,
@@ -91,9 +94,9 @@ def _order(gpu: GpuProperties) -> list[SDPBackend]:
 
 
 def _backend(number: int) -> SDPBackend:
-    members: Any = SDPBackend.__members__  # torch's stubs have no numbers
-    found: SDPBackend = next(b for b in members.values() if int(b) == number)
-    return found
+    members: Any = SDPBackend.__members__  # Any: torch's stubs have no numbers
+    backend: SDPBackend = next(b for b in members.values() if int(b) == number)
+    return backend
 
 
 def _four_dimensions(call: AttentionCall) -> bool:
@@ -122,7 +125,7 @@ def _has_elements(call: AttentionCall) -> bool:
 
 
 def _dense(call: AttentionCall, *, one_is_enough: bool) -> bool:
-    """Whether the last dimensions have stride 1 (or, with `one_is_enough`, size 1)."""
+    """Returns whether the last dimensions have stride 1 (or, with `one_is_enough`, size 1)."""
     dense = all(holds(t.stride(-1) == 1) for t in call.tensors)
     if not dense and one_is_enough:
         dense = holds(call.query.size(-1) == 1)
@@ -147,7 +150,7 @@ def _flash(call: AttentionCall, gpu: GpuProperties) -> bool:
 
 
 def _flash_backward(call: AttentionCall, gpu: GpuProperties) -> bool:
-    """Whether these GPUs have the shared memory that the gradient takes."""
+    """Returns whether the GPU has enough shared memory for the backward kernel."""
     if not call.trained or not ((8, 6) <= (gpu.major, gpu.minor) <= (8, 9) or gpu.major == 12):
         return True
     size = call.query.size(-1)
@@ -168,7 +171,7 @@ def _efficient(call: AttentionCall, gpu: GpuProperties) -> bool:
 
 
 def _alignment(gpu: GpuProperties, half: bool) -> int:
-    """Elements of which the efficient kernels load many at once."""
+    """Returns the number of elements that the memory-efficient kernels load at once."""
     if gpu.major >= 8:
         return 8 if half else 4
     return 8 if gpu.major == 7 and half else 1
@@ -203,7 +206,7 @@ def _cudnn(call: AttentionCall, gpu: GpuProperties) -> bool:
 
 
 def _cudnn_mask(call: AttentionCall) -> bool:
-    """Whether cuDNN broadcasts the mask: each size is 1 or surely the whole one."""
+    """Returns whether cuDNN can broadcast the mask: each size is 1 or statically the full size."""
     mask = call.mask
     if mask is None:
         return True
@@ -213,11 +216,11 @@ def _cudnn_mask(call: AttentionCall) -> bool:
     return all(_is_one(m) or _surely_equal(m, n) for m, n in zip(mask.shape[::-1], whole[::-1]))
 
 
-def _is_one(size: Any) -> bool:
+def _is_one(size: int | torch.SymInt) -> bool:
     return isinstance(size, int) and size == 1
 
 
-def _surely_equal(a: Any, b: Any) -> bool:
+def _surely_equal(a: int | torch.SymInt, b: int | torch.SymInt) -> bool:
     return statically_known_true(a == b)
 
 

@@ -1,9 +1,9 @@
-"""A device guard for CUDA in a torch that was built without it.
+"""Provides a CUDA device guard in a torch that was built without CUDA.
 
-Torch's C++ code asks for a guard of the tensor's device before it indexes a tensor, moves it or notes how to
-differentiate it, also where the tensor is a fake one. Where no GPU is found, torch sets a guard that does nothing, but
-only over one that says so; a build without CUDA has none that could. It has one for lazy tensors, which says that there
-is not a device: lent to CUDA for a moment, it has torch set the idle guard.
+Torch's C++ code looks up the guard of a tensor's device before it indexes or moves the tensor or records its
+derivative, also for a fake tensor. If no GPU is found, torch installs a guard that does nothing, but only in
+place of a guard that reports zero devices. A build without CUDA has no such guard for CUDA. It has one for
+lazy tensors: registered for CUDA for a moment, it lets torch install the idle guard.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import torch
 
 from inductor_frontend.errors import CaptureError
 
-# torch's C++ API: c10::impl::device_guard_impl_registry, and the constructor that registers a guard.
+# Symbols of torch's C++ API: c10::impl::device_guard_impl_registry, and the constructor that registers a
+# guard.
 _TABLE = "_ZN3c104impl26device_guard_impl_registryE"
 _REGISTER = "_ZN3c104impl24DeviceGuardImplRegistrarC1ENS_10DeviceTypeEPKNS0_24DeviceGuardImplInterfaceE"
 # c10::DeviceType
@@ -26,7 +27,8 @@ _LAZY = 17
 
 
 class _Guards:
-    """Torch's table of guards, by type of device. Raises ValueError or AttributeError where torch hides it."""
+    """Torch's table of guards, by device type. Raises ValueError or AttributeError if the library does not
+    export it."""
 
     def __init__(self) -> None:
         library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libc10.so"))
@@ -37,22 +39,24 @@ class _Guards:
         self._registrar = ctypes.create_string_buffer(8)  # an object without fields
 
     def get(self, device: int) -> int | None:
-        """The address of a guard; None where there is none."""
+        """Returns the address of the guard of a device type; None if none is registered."""
         return self._table[device]
 
     def set(self, device: int, guard: int | None) -> None:
-        """Registers a guard, or takes one away."""
+        """Registers a guard, or removes the one that is registered."""
         self._register(self._registrar, device, guard)
 
 
-_made: list[int] = []
-"""The idle guard of this process, once it was needed: torch never ends guards."""
+_idle_guards: list[int] = []
+"""Address of the idle guard of this process, after its first use: torch never destroys guards."""
 
 
 @contextmanager
 def idle_guard() -> Iterator[None]:
-    """While the context is active, there is a guard for CUDA, which does nothing unless torch has its own. Raises CaptureError FE103
-    where this torch offers no way."""
+    """Ensures a guard for CUDA while the context is active; it does nothing unless torch has its own.
+
+    Raises CaptureError FE103 if this build of torch offers no way to install one.
+    """
     if torch.cuda._is_compiled():
         torch._C._ensureCUDADeviceGuardSet()  # as every FakeTensorMode does
         yield
@@ -60,7 +64,7 @@ def idle_guard() -> Iterator[None]:
     try:
         guards = _Guards()
     except (OSError, ValueError, AttributeError) as error:
-        raise _no_way() from error
+        raise _unsupported() from error
     before = guards.get(_CUDA)
     try:
         if before is None:
@@ -71,18 +75,20 @@ def idle_guard() -> Iterator[None]:
 
 
 def _idle(guards: _Guards) -> int:
-    if not _made:
-        lent = guards.get(_LAZY)
-        guards.set(_CUDA, lent)
+    if not _idle_guards:
+        lazy = guards.get(_LAZY)
+        guards.set(_CUDA, lazy)
         torch._C._ensureCUDADeviceGuardSet()
-        found = guards.get(_CUDA)
-        if found is None or found == lent:
-            raise _no_way()
-        _made.append(found)
-    return _made[0]
+        idle = guards.get(_CUDA)
+        if idle is None or idle == lazy:
+            raise _unsupported()
+        _idle_guards.append(idle)
+    return _idle_guards[0]
 
 
-def _no_way() -> CaptureError:
+def _unsupported() -> CaptureError:
     return CaptureError(
-        "FE103", "this build of torch knows no CUDA", hint="capture for a GPU with a build that has CUDA"
+        "FE103",
+        "this build of torch does not support CUDA",
+        hint="capture for a GPU with a CUDA build of torch",
     )

@@ -1,4 +1,4 @@
-"""Numbers that torch computes while it looks at a graph, on this machine instead of a GPU that is not here."""
+"""Runs constant folding on the CPU if the program is captured for a GPU that this machine does not have."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-# Any: arguments and results of any operator.
+# Any in this file: arguments and results of any operator.
 
 
 class ComputeOnHost(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's base class
-    """Operators that would make real tensors on a GPU make them on the CPU. Fake tensors stay where they are."""
+    """Dispatch mode that creates real tensors on the CPU in place of a GPU. Fake tensors keep their
+    device."""
 
     def __torch_dispatch__(
         self,
@@ -23,15 +24,16 @@ class ComputeOnHost(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Calls `func`, with the CPU for a GPU."""
-        named = dict(kwargs or {})
-        if not any(isinstance(x, FakeTensor) for x in pytree.tree_leaves((args, named))):
-            args, named = pytree.tree_map_only(torch.device, _host, (args, named))
-        return func(*args, **named)
+        """Calls `func` with the CPU in place of a GPU."""
+        keywords = dict(kwargs or {})
+        if not any(isinstance(x, FakeTensor) for x in pytree.tree_leaves((args, keywords))):
+            args, keywords = pytree.tree_map_only(torch.device, _host, (args, keywords))
+        return func(*args, **keywords)
 
 
 def folding_on_host(run: Callable[..., Any]) -> Callable[..., Any]:
-    """The method by which torch computes what is constant in a graph; it switches modes off that were on before."""
+    """Wraps the method that folds constants of a graph. That method disables modes which were active
+    before."""
 
     def run_node(folder: Any, node: Any) -> Any:
         with ComputeOnHost():  # type: ignore[no-untyped-call]  # as above

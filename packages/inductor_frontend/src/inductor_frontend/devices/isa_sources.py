@@ -1,4 +1,5 @@
-"""C++ kernels with a source for each of several instruction sets, which this machine need not have."""
+"""Captures C++ kernels with one source for each of several instruction sets, which this machine need not
+have."""
 
 from __future__ import annotations
 
@@ -24,16 +25,17 @@ _GENERIC = "generic"
 _SETS: Mapping[str, Callable[[], VecISA]] = MappingProxyType(
     {"avx512": VecAVX512, "avx2": VecAVX2, _GENERIC: lambda: cpu_vec_isa.invalid_vec_isa}
 )
-"""The widest first: a host takes the first source that it can run."""
+"""Widest first: a host uses the first source that it can run."""
 ISA_NAMES = tuple(_SETS)
 _SHOWN_LINES = 8
 
 
 def capture_for_each(names: Sequence[str], capture: Callable[[], Artifact]) -> Artifact:
-    """One artifact whose C++ kernels have a source for each set of instructions; `capture` makes it for one of them.
+    """Returns one artifact whose C++ kernels have a source for each instruction set. `capture` captures for
+    one of them.
 
-    Nothing is built or run for the instructions, so this machine need not have them. Raises CaptureError FE103 for an
-    unknown name, FE108 where the programs differ in more than sources, and what `capture` raises.
+    Nothing is compiled or run for the instruction sets. Raises CaptureError FE103 for an unknown name, FE108
+    if the programs differ in more than sources, and any error of `capture`.
     """
     if unknown := sorted(set(names) - set(_SETS)):
         raise CaptureError(
@@ -41,19 +43,21 @@ def capture_for_each(names: Sequence[str], capture: Callable[[], Artifact]) -> A
             f"'{unknown[0]}' is not an instruction set that C++ is written for",
             hint=f"known: {', '.join(_SETS)}",
         )
-    made: list[tuple[str, Artifact]] = []
+    captures: list[tuple[str, Artifact]] = []
     for name in _SETS:
         if name in names:
             with compile_lock, written_for(name):
-                made.append((name, capture()))
-    return joined(made)
+                captures.append((name, capture()))
+    return joined(captures)
 
 
 @contextmanager
 def written_for(name: str) -> Iterator[None]:
-    """While the context is active, Inductor writes C++ for these instructions and asks neither machine nor compiler about them."""
+    """Generates C++ for this instruction set while the context is active, without a check of machine or
+    compiler."""
     isa = _SETS[name]()
-    # "ok" is taken for all that is asked about an instruction set; scalar code is written where there is none.
+    # "ok" answers every check of an instruction set; the generic set has none, so that scalar code is
+    # generated.
     options = {"cpp.vec_isa_ok": name != _GENERIC, "cpp.simdlen": isa.bit_width()}
     with (
         inductor_config.patch(options),
@@ -66,19 +70,20 @@ def written_for(name: str) -> Iterator[None]:
         yield
 
 
-def joined(made: Sequence[tuple[str, Artifact]]) -> Artifact:
-    """The first artifact, with the sources of the others; raises CaptureError FE108 where they differ in anything else."""
-    (first_name, first), *others = made
+def joined(captures: Sequence[tuple[str, Artifact]]) -> Artifact:
+    """Returns the first artifact with the sources of all; raises CaptureError FE108 for any other
+    difference."""
+    (first_name, first), *others = captures
     for name, other in others:
         if difference := _difference(first, other):
             raise CaptureError(
                 "FE108",
-                f"the programs for {first_name} and {name} differ in more than the sources of their kernels:\n"
-                f"{difference}",
+                f"the programs for {first_name} and {name} differ in more than the sources of their "
+                f"kernels:\n{difference}",
                 hint="capture for one of them, or for each into an artifact of its own",
             )
     kernels = tuple(
-        _with_sources([artifact.program.kernels[i] for _, artifact in made])
+        _with_sources([artifact.program.kernels[i] for _, artifact in captures])
         for i in range(len(first.program.kernels))
     )
     return replace(first, program=replace(first.program, kernels=kernels))
@@ -93,18 +98,18 @@ def _with_sources(kernels: Sequence[ir.KernelDef]) -> ir.KernelDef:
 
 
 def _difference(one: Artifact, other: Artifact) -> str:
-    """The first lines that differ, '' where none do."""
+    """Returns the first lines that differ; '' if none do."""
     if one.signature != other.signature:
         return "  their signatures"
     lines = (_bare_text(one).splitlines(), _bare_text(other).splitlines())
-    found = [
+    changes = [
         line for line in difflib.unified_diff(*lines, n=0, lineterm="") if line[:3] not in ("---", "+++")
     ]
-    return "\n".join(f"  | {line}" for line in found[:_SHOWN_LINES])
+    return "\n".join(f"  | {line}" for line in changes[:_SHOWN_LINES])
 
 
 def _bare_text(artifact: Artifact) -> str:
-    """The program without what is written for instructions; constants are in it with their hashes."""
+    """Returns the text of the program without C++ sources; constants are included by hash."""
     kernels = tuple(
         replace(k, source="", isa=()) if isinstance(k, ir.CppKernel) else k for k in artifact.program.kernels
     )

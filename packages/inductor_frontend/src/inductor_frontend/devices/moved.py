@@ -1,6 +1,6 @@
-"""An exported program as if it had been exported on another device.
+"""Moves a copy of an exported program to another device.
 
-Torch moves programs with `torch.export.passes.move_to_device_pass`, in place and with their tensors. Here a copy of the
+`torch.export.passes.move_to_device_pass` moves programs in place, with their tensors. Here a copy of the
 graph is moved; the tensors stay.
 """
 
@@ -19,20 +19,23 @@ from torch.utils import _pytree as pytree
 
 from inductor_frontend.errors import CaptureError
 
-# Any in this file: nodes' arguments and what is known about their values.
+# Any in this file: arguments and values of nodes.
 
 
 def moved_program(program: ExportedProgram, device: torch.device) -> ExportedProgram:
-    """A copy whose graph has `device` wherever the program has the CPU: in the values of its inputs and nodes, and in
-    arguments, also where the model itself asked for the CPU. State and constants are the program's own. Raises
-    CaptureError FE103 for operators that exist on the CPU only."""
+    """Returns a copy whose graph has `device` in place of the CPU: in the values of its inputs and nodes, and
+    in arguments.
+
+    This includes uses of the CPU that the model itself requests. State and constants are shared with
+    `program`. Raises CaptureError FE103 for operators that exist on the CPU only.
+    """
     moved = copy.copy(program)
     moved._graph_module = copy.deepcopy(program.graph_module)
     fakes: dict[int, Any] = {}
     nodes = zip(_nodes(program.graph_module), _nodes(moved.graph_module), strict=True)
     for original, node in nodes:
         _check(node, device)
-        node.name = original.name  # signatures go by names, and a copy may have others
+        node.name = original.name  # signatures refer to nodes by name, and a copy may rename them
         node.args = map_aggregate(node.args, lambda x: _elsewhere(x, device))
         node.kwargs = map_aggregate(node.kwargs, lambda x: _elsewhere(x, device))
         if "val" in node.meta:
@@ -56,7 +59,7 @@ def _check(node: fx.Node, device: torch.device) -> None:
         raise CaptureError(
             "FE103",
             f"the exported program calls {name}, which {device.type} does not have",
-            hint="give the model, or the program before its decompositions were run",
+            hint="capture the model, or the program before its decompositions were run",
         )
 
 
@@ -65,12 +68,12 @@ def _elsewhere(argument: Any, device: torch.device) -> Any:
     return device if is_here else argument
 
 
-def _fake(value: Any, device: torch.device, known: dict[int, Any]) -> Any:
+def _fake(value: Any, device: torch.device, fakes: dict[int, Any]) -> Any:
     if not isinstance(value, FakeTensor) or value.fake_device.type != "cpu":
         return value
-    if id(value) not in known:
+    if id(value) not in fakes:
         with value.fake_mode, torch.no_grad():
             moved: Any = value.detach()
         moved.fake_device = device
-        known[id(value)] = moved
-    return known[id(value)]
+        fakes[id(value)] = moved
+    return fakes[id(value)]

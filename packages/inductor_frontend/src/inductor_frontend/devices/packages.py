@@ -1,4 +1,4 @@
-"""Types of devices that other packages supply, found by entry points of the group `wrapper_ir.devices`."""
+"""Finds device types that other packages provide, by entry points of the group `wrapper_ir.devices`."""
 
 from __future__ import annotations
 
@@ -19,50 +19,53 @@ Interface = type[device_interface.DeviceInterface]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevicePackage:
-    """A type of device, as the entry point of its name in the group `wrapper_ir.devices` describes it.
+    """A device type, described by the entry point of its name in the group `wrapper_ir.devices`.
 
-    `interfaces` answer torch's questions about a device of each architecture (`Worker.get_device_properties` and so on), present
-    or not. `here` names the architecture of this machine's device. The package registers its scheduling with Inductor and its
-    modules with torch when it is imported, as torch has it.
+    `interfaces` answer queries of torch about a device of each architecture (such as
+    `Worker.get_device_properties`), whether the device is present or not. `here` returns the architecture of
+    this machine's device. On import, the package registers its scheduling with Inductor and its modules with
+    torch.
     """
 
     interfaces: Mapping[str, Interface]
     here: Callable[[], str]
 
     def interface(self, name: str, arch: str) -> Interface:
-        """The one for an architecture of the device `name`; raises CaptureError FE103."""
-        found = self.interfaces.get(arch)
-        if found is None:
+        """Returns the interface for an architecture of the device `name`; raises CaptureError FE103."""
+        interface = self.interfaces.get(arch)
+        if interface is None:
             raise CaptureError(
                 "FE103",
                 f"{name} has no architecture {arch!r}",
-                hint=f"take one of {', '.join(f'{name}:{known}' for known in self.interfaces)}",
+                hint=f"take one of {', '.join(f'{name}:{option}' for option in self.interfaces)}",
             )
-        return found
+        return interface
 
 
 def device_package(name: str) -> DevicePackage | None:
-    """What is known of a type of device; None where no package supplies it. Raises CaptureError FE370 for an entry point that
-    does not load, or is of another kind."""
+    """Returns the package of a device type; None if no package provides it.
+
+    Raises CaptureError FE370 for an entry point that does not load, or is not a DevicePackage.
+    """
     if name not in plugin_names("devices"):
         return None
     try:
-        found = plugin("devices", name)
+        package = plugin("devices", name)
     except PluginError as error:
         raise CaptureError("FE370", f"device {name!r}: {error.message}", hint=error.hint) from error
-    if isinstance(found, DevicePackage):
-        return found
+    if isinstance(package, DevicePackage):
+        return package
     raise CaptureError(
         "FE370",
-        f"the entry point {name!r} in group 'wrapper_ir.devices' is a {type(found).__name__}",
+        f"the entry point {name!r} in group 'wrapper_ir.devices' is a {type(package).__name__}",
         hint="have it name an inductor_frontend.devices.DevicePackage",
     )
 
 
 @contextmanager
 def seen_as(name: str, interface: Interface) -> Iterator[None]:
-    """While the context is active, torch asks `interface` about devices of this type."""
-    device_interface.get_interface_for_device("cpu")  # registers torch's own, once a process
+    """Registers `interface` with torch for devices of this type, while the context is active."""
+    device_interface.get_interface_for_device("cpu")  # registers torch's interfaces, once per process
     table = {**device_interface.device_interfaces, name: interface, f"{name}:0": interface}
     with replaced(GPU_INTERFACES.by(device_interfaces=table)):
         yield

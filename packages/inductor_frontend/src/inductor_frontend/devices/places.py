@@ -1,4 +1,4 @@
-"""A model and its arguments as if they were on another device: fake tensors there, the real ones untouched."""
+"""Presents a model and its arguments as fake tensors on another device; the real tensors are unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ T = TypeVar("T")
 
 
 class _Moved:
-    """Fake counterparts on `device`, one for each tensor; views of one memory stay views of one memory."""
+    """Maps tensors to fake counterparts on `device`, one for each; views of one storage stay views of one
+    storage."""
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
@@ -25,22 +26,22 @@ class _Moved:
     def __call__(self, value: Any) -> Any:  # Any: leaves of the user's arguments
         if not isinstance(value, torch.Tensor) or value.device.type not in ("cpu", self.device.type):
             return value
-        found = self._fakes.get(id(value))
-        if found is None:
-            found = self._fake(value)
-            self._fakes[id(value)] = found
-            self._real[id(found)] = value
-        return found
+        fake = self._fakes.get(id(value))
+        if fake is None:
+            fake = self._fake(value)
+            self._fakes[id(value)] = fake
+            self._real[id(fake)] = value
+        return fake
 
     def real(self, tensor: torch.Tensor) -> torch.Tensor:
-        """The tensor that a fake one stands for, which may be the given one itself."""
+        """Returns the tensor that a fake one replaces; any other tensor is returned unchanged."""
         return self._real.get(id(tensor), tensor)
 
     def _fake(self, value: torch.Tensor) -> torch.Tensor:
         fake = self.mode.from_tensor(value.detach(), static_shapes=True)
         assert isinstance(fake, FakeTensor)
         fake.fake_device = self.device
-        # Torch decomposes matmuls by whether gradients are wanted.
+        # Torch decomposes matmuls differently if gradients are required.
         if isinstance(value, torch.nn.Parameter):
             return torch.nn.Parameter(fake, requires_grad=value.requires_grad)
         return fake.requires_grad_(value.requires_grad)
@@ -50,28 +51,30 @@ class _Moved:
 def on_device(
     module: torch.nn.Module, arguments: T, device: torch.device | None
 ) -> Iterator[tuple[T, dict[str, torch.Tensor]]]:
-    """While the context is active, parameters and buffers of `module` are fake tensors on `device`, and so are the tensors of the
-    arguments that it gives; besides, the module's own tensors by name. The module has them back afterwards, also after
-    errors. Without a device, nothing is moved."""
+    """Replaces parameters and buffers of `module` by fake tensors on `device` while the context is active.
+
+    Yields the arguments with fake tensors in the same way, and the module's real tensors by name. The module
+    is restored on exit, also after an error. If `device` is None, nothing is replaced.
+    """
     if device is None:
         yield arguments, {}
         return
     moved = _Moved(device)
-    kept: list[tuple[dict[str, Any], str, Any]] = []
+    originals: list[tuple[dict[str, Any], str, Any]] = []
     real: dict[str, torch.Tensor] = {}
     try:
         for prefix, part in module.named_modules(remove_duplicate=False):
             for table in (part._parameters, part._buffers):
                 for name, tensor in list(table.items()):
                     if isinstance(tensor, torch.Tensor) and not isinstance(tensor, FakeTensor):
-                        kept.append((table, name, tensor))
+                        originals.append((table, name, tensor))
                         table[name] = moved(tensor)
                     if isinstance(tensor, torch.Tensor):
                         real[f"{prefix}.{name}" if prefix else name] = moved.real(tensor)
-            if isinstance(part, torch.nn.RNNBase):  # has its parameters in a list besides
-                kept.append((vars(part), "_flat_weights", part._flat_weights))
+            if isinstance(part, torch.nn.RNNBase):  # also refers to its parameters from a list
+                originals.append((vars(part), "_flat_weights", part._flat_weights))
                 part._flat_weights = [moved(w) for w in part._flat_weights]
         yield pytree.tree_map(moved, arguments), real
     finally:
-        for table, name, tensor in kept:
+        for table, name, tensor in originals:
             table[name] = tensor

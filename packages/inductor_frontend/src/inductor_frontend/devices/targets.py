@@ -17,9 +17,12 @@ from wrapper_ir.plugins.registry import plugin_names
 
 @dataclass(frozen=True, slots=True)
 class CaptureTarget:
-    """Where a program is to run. The model and its arguments are traced as if they were on `device`; None: on the devices
-    where they are. `gpu`: the properties that torch reads while it traces; `interface`: what answers for a device of another
-    package."""
+    """Target of a capture. The model and its arguments are traced as if they were on `device`; None: on their
+    own devices.
+
+    `gpu` contains the properties that torch reads while it traces. `interface` answers for a device of
+    another package.
+    """
 
     target: ir.Target
     device: torch.device | None = None
@@ -27,7 +30,7 @@ class CaptureTarget:
     interface: Interface | None = None
 
     def emulated(self) -> AbstractContextManager[None]:
-        """While the context is active, torch finds this device in the machine."""
+        """Presents this device to torch while the context is active."""
         if self.gpu is not None:
             return stand_in(self.gpu)
         if self.interface is not None:
@@ -36,8 +39,11 @@ class CaptureTarget:
 
 
 def capture_target(target: ir.Target | str | None, given: GpuProperties | None = None) -> CaptureTarget:
-    """`None` and `"cpu"` leave things where they are; `"cuda:sm_90"` is a GPU of that architecture, present or not;
-    `"NAME:ARCH"` a device of the package with the entry point `wrapper_ir.devices` NAME. Raises CaptureError FE103, FE370."""
+    """Resolves a target. None and `"cpu"` keep the devices of the model.
+
+    `"cuda:sm_90"` is a GPU of that architecture, present or not. `"NAME:ARCH"` is a device of the package
+    with the entry point NAME in the group `wrapper_ir.devices`. Raises CaptureError FE103, FE370.
+    """
     match target:
         case None | "cpu":
             return CaptureTarget(ir.Target())
@@ -54,13 +60,13 @@ def capture_target(target: ir.Target | str | None, given: GpuProperties | None =
             f"target {target!r} is not understood",
             hint=f"take None or {_known_targets()}, for example",
         )
-    found = ir.Target(device=ir.Device(device, 0), arch=arch)
+    resolved = ir.Target(device=ir.Device(device, 0), arch=arch)
     if package is not None:
-        return CaptureTarget(found, torch.device(device, 0), interface=package.interface(device, arch))
-    return CaptureTarget(found, torch.device(device, 0), properties_of(arch, given))
+        return CaptureTarget(resolved, torch.device(device, 0), interface=package.interface(device, arch))
+    return CaptureTarget(resolved, torch.device(device, 0), properties_of(arch, given))
 
 
 def _known_targets() -> str:
-    """Targets that can be captured for: one of each type of device."""
+    """Returns example targets as text: one of each device type."""
     others = [f'"{name}:ARCH"' for name in plugin_names("devices")]
     return ", ".join(['"cuda:sm_90"', *others])

@@ -1,1 +1,2 @@
-"""Extern nodes as calls of operators: arguments, results, and sizes that only a call knows."""
+"""Translates extern nodes to calls of operators: arguments, results, and sizes that only the call
+determines."""

@@ -1,4 +1,5 @@
-"""Library calls: out variants, allocating calls with one or several results, and calls that only mutate."""
+"""Emits library calls: out variants, allocating calls with one or several results, and calls that only
+mutate."""
 
 from __future__ import annotations
 
@@ -31,7 +32,7 @@ from wrapper_ir.ir import (
 
 
 def _op(scope: Scope, overload: OpOverload, args: Iterable[object], kwargs: Mapping[str, object]) -> None:
-    """A call that keeps no result."""
+    """Emits a call without results."""
     scope.function.call(
         extern_def(overload),
         tuple(to_arg(scope, a) for a in args),
@@ -40,12 +41,12 @@ def _op(scope: Scope, overload: OpOverload, args: Iterable[object], kwargs: Mapp
 
 
 def call_out(scope: Scope, node: ir.ExternKernelOut) -> None:
-    """An out variant that writes into the node's own buffer."""
+    """Emits an out variant that writes to the node's own buffer."""
     refuse_multicast(node)
     name = node.python_kernel_name or ""
     out = node.output_view if node.output_view is not None else node
     if name.endswith("_mm_plus_mm"):
-        # Inductor's own helper of two calls.
+        # Inductor's helper, which calls two operators.
         a, b, c, d = node.inputs
         _op(scope, torch.ops.aten.mm.out, (a, b), {"out": out})
         _op(scope, torch.ops.aten.addmm.out, (out, c, d), {"out": out})
@@ -56,8 +57,10 @@ def call_out(scope: Scope, node: ir.ExternKernelOut) -> None:
 
 
 def call_out_many(scope: Scope, node: Any) -> None:  # Any: a class that torch 2.11 lacks
-    """An out variant with several named outs, each a buffer that is allocated just before: also where nobody uses it,
-    because the operator writes all of them."""
+    """Emits an out variant with several out arguments, and allocates the buffers that they write.
+
+    Unused buffers are allocated too, because the operator writes all of them.
+    """
     outs = dict(zip(node.out_arg_names, node.out_variant_output_nodes))
     for out in outs.values():
         if scope.find(out.get_name()) is None:
@@ -67,15 +70,17 @@ def call_out_many(scope: Scope, node: Any) -> None:  # Any: a class that torch 2
 
 
 def call_alloc(scope: Scope, node: ir.ExternKernelAlloc) -> None:
-    """A call that allocates its result."""
+    """Emits a call that allocates its result."""
     args = (*node.inputs, *node.constant_args)
     _call_result(scope, node, args, node.kwargs)
     _check_own(scope, node)
 
 
 def call_fallback(scope: Scope, node: ir.FallbackKernel) -> None:
-    """A call of an operator that Inductor does not generate code for. The sizes that only its result tells are defined before
-    the result is checked against them."""
+    """Emits a call of an operator that Inductor does not generate code for.
+
+    Unbacked sizes of the result are defined before the result is checked against them.
+    """
     refuse_multicast(node)
     args, kwargs = fallback_args(node)
     result = _call_result(scope, node, args, kwargs)
@@ -84,7 +89,7 @@ def call_fallback(scope: Scope, node: ir.FallbackKernel) -> None:
 
 
 def fallback_args(node: ir.FallbackKernel) -> tuple[Sequence[object], dict[str, object]]:
-    """The arguments of a call, in structure, by position and by name."""
+    """Returns the arguments of a call in their original structure, by position and by name."""
     args, kwargs = node.unflatten_args(node.inputs, node.constant_args)
     return args, {**node.kwargs, **kwargs}
 
@@ -92,18 +97,18 @@ def fallback_args(node: ir.FallbackKernel) -> tuple[Sequence[object], dict[str, 
 def _call_result(
     scope: Scope, node: ir.ExternKernelAlloc, args: Iterable[object], kwargs: Mapping[str, object]
 ) -> Value | None:
-    """Emits the call and binds what it returns; a fallback with a single tensor result needs no Unpack."""
+    """Emits a call and binds its result. A fallback with a single tensor result needs no Unpack."""
     name, type = _result(scope, node)
-    named = {k: to_arg(scope, v) for k, v in kwargs.items()}
-    extern, positional = _callee(scope, node, [*args], named)
-    result = scope.function.call(extern, positional, tuple(named.items()), name=name, type=type)
+    keywords = {k: to_arg(scope, v) for k, v in kwargs.items()}
+    extern, positional = _callee(scope, node, [*args], keywords)
+    result = scope.function.call(extern, positional, tuple(keywords.items()), name=name, type=type)
     if result is not None:
         scope.bind(name, result)
     return result
 
 
 def _check_own(scope: Scope, node: ir.ExternKernelAlloc) -> None:
-    """Checks the result that is the node itself; others are nodes of their own."""
+    """Checks the result that is the node itself; other results are separate nodes."""
     if isinstance(node.layout, ir.Layout):
         check_result(scope, node)
 
@@ -111,7 +116,7 @@ def _check_own(scope: Scope, node: ir.ExternKernelAlloc) -> None:
 def _callee(
     scope: Scope, node: ir.ExternKernelAlloc, args: list[object], kwargs: Mapping[str, Arg]
 ) -> tuple[ExternDef, list[Arg]]:
-    """The operator that a node calls, and its arguments by position; raises ConversionError FE301."""
+    """Returns the operator that a node calls and its positional arguments; raises ConversionError FE301."""
     operator = node.op_overload
     if not isinstance(operator, HigherOrderOperator):
         return extern_def(overload_of(node)), [to_arg(scope, a) for a in args]
@@ -129,7 +134,7 @@ def _callee(
 def _result(
     scope: Scope, node: ir.ExternKernelAlloc
 ) -> tuple[str, TensorType | OpaqueType | ScalarType | TupleType | None]:
-    """Name and type of a call's result."""
+    """Returns name and type of a call's result."""
     layout = node.layout
     if isinstance(layout, ir.NoneLayout):
         return node.get_name(), None
@@ -143,30 +148,30 @@ def _result(
 
 
 def call_mutating(scope: Scope, node: ir.ExternKernel) -> None:
-    """A call for its effect on its first argument."""
+    """Emits a call that mutates its first argument."""
     _op(scope, overload_of(node), (*node.inputs, *node.constant_args), {})
 
 
 def scatter(scope: Scope, node: ir.ScatterFallback) -> None:
-    """In-place scatter; the source is a tensor or a number."""
+    """Emits an in-place scatter; the source is a tensor or a number."""
     dim = node.constant_args[0]
     x, index, *rest = node.inputs
     src: object = rest[0] if node.src_is_tensor else node.constant_args[1]
     overload = overload_of(node)
-    known = {a.name for a in overload._schema.arguments}
+    parameters = {a.name for a in overload._schema.arguments}
     positional: list[object] = [x, dim, index, src]
     kwargs: dict[str, object] = {}
     reduce = node.kwargs["reduce"]
     if overload._schema.name.endswith("scatter_reduce_"):
         positional.append(reduce)
         kwargs["include_self"] = node.kwargs["include_self"]
-    elif reduce is not None and "reduce" in known:
+    elif reduce is not None and "reduce" in parameters:
         kwargs["reduce"] = reduce
     _op(scope, overload, positional, kwargs)
 
 
 def index_put(scope: Scope, node: ir.IndexPutFallback) -> None:
-    """In-place index_put with optional indices."""
+    """Emits an in-place index_put with optional indices."""
     x, values, *tensors = node.inputs
     remaining = iter(tensors)
     indices = [None if i is None else next(remaining) for i in node.indices]
@@ -174,7 +179,7 @@ def index_put(scope: Scope, node: ir.IndexPutFallback) -> None:
 
 
 def inplace_copy(scope: Scope, node: ir.ExternKernel) -> None:
-    """A copy into an existing tensor, or to another device."""
+    """Emits a copy to an existing tensor, or to another device."""
     non_blocking = bool(node.constant_args[0])
     if isinstance(node, ir.DeviceCopy):
         out: Arg = to_arg(scope, node.output_view if node.output_view is not None else node)

@@ -1,7 +1,7 @@
-"""Functional collectives: one node starts them, others wait for what they return.
+"""Functional collectives: one node starts them, others wait for their results.
 
-Inductor tells what is in flight by storage, and waits by storage. Here each result is waited for once, by its own
-`Wait`; from then on Inductor's buffer name means the finished tensor.
+Inductor tracks operations in flight by storage, and waits by storage. Here each result is waited for once, by
+its own `Wait`. From then on, Inductor's buffer name refers to the finished tensor.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from wrapper_ir.ir import Arg, ExternDef, TensorType, Value, as_tensor, is_tenso
 
 _CODE = "FE310"
 _STARTING = "_c10d_functional"
-"""The namespace whose operators return before they are done."""
+"""Namespace of the operators that return before they complete."""
 _STARTING_OVER_SYMMETRIC = frozenset(
     {"symm_mem::_low_contention_all_gather", "symm_mem::_low_contention_reduce_scatter"}
 )
-"""Others that do: by the copy engines, over symmetric memory of their own."""
+"""Other such operators: they use copy engines, and allocate symmetric memory themselves."""
 _BLOCKING = frozenset({"_dtensor::shard_dim_alltoall"})
-"""Lowered like collectives, but done when they return."""
+"""Operators that Inductor lowers like collectives, but that complete before they return."""
 _BATCH = "_c10d_functional::batch_p2p_ops"
 _RECEIVE = "_c10d_functional::irecv"
 _PEER = frozenset({"_c10d_functional::isend", _RECEIVE})
-"""Between two processes: the other one may do something else first."""
+"""Operators between two processes: the peer may execute other operations first."""
 
 
 def start_collective(scope: Scope, node: ir._CollectiveKernel) -> None:
-    """CollectiveStart; of what is done when it returns, a call. Raises ConversionError FE310."""
+    """Emits a CollectiveStart, or a plain call for a blocking collective. Raises ConversionError FE310."""
     overload = overload_of(node)
     name = overload._schema.name
     if name in _BLOCKING:
@@ -48,14 +48,14 @@ def start_collective(scope: Scope, node: ir._CollectiveKernel) -> None:
     _refuse(overload)
     args, kwargs = fallback_args(node)
     group = _group(overload, args, kwargs)
-    if name == _RECEIVE:  # what it fills is an out argument here, and those have names
+    if name == _RECEIVE:  # its destination is an out argument in `_TRUE_SCHEMAS`, hence keyword-only
         args, kwargs = (), {**dict(zip((a.name for a in overload._schema.arguments), args)), **kwargs}
     extern = extern_def(overload)
-    given = tuple(to_arg(scope, a) for a in args)
-    named = tuple((k, to_arg(scope, v)) for k, v in kwargs.items())
-    operands = _written(extern, given, named) if isinstance(node.layout, ir.NoneLayout) else ()
+    positional = tuple(to_arg(scope, a) for a in args)
+    keywords = tuple((k, to_arg(scope, v)) for k, v in kwargs.items())
+    operands = _written(extern, positional, keywords) if isinstance(node.layout, ir.NoneLayout) else ()
     results = [(f"{x.name}.h", x.type) for x in operands] or _fresh_results(scope, node)
-    handles = scope.function.collective(extern, given, named, group=group, results=results)
+    handles = scope.function.collective(extern, positional, keywords, group=group, results=results)
     if operands:
         _bind_in_place(scope, node, operands, handles)
     else:
@@ -77,7 +77,7 @@ def _refuse(overload: OpOverload) -> None:
     if overload.namespace != _STARTING and name not in _STARTING_OVER_SYMMETRIC:
         raise ConversionError(
             _CODE,
-            f"{name} is not known to return before it is done, or to be done when it returns",
+            f"it is unknown whether {name} returns before it completes",
             hint=f"use the collectives of torch.ops.{_STARTING}",
         )
 
@@ -97,19 +97,19 @@ def _group(overload: OpOverload, args: Sequence[object], kwargs: Mapping[str, ob
 def _written(
     extern: ExternDef, args: Sequence[Arg], kwargs: Sequence[tuple[str, Arg]]
 ) -> tuple[Value[TensorType], ...]:
-    """The tensors that the operator writes, which are also what it returns."""
+    """Returns the tensors that the operator writes, which it also returns."""
     declared = parse_schema(extern.schema).args
-    given = dict(zip((a.name for a in declared), args)) | dict(kwargs)
-    found: list[Value[TensorType]] = []
+    operands = dict(zip((a.name for a in declared), args)) | dict(kwargs)
+    tensors: list[Value[TensorType]] = []
     for argument in declared:
         if argument.written:
-            value = given[argument.name]
-            found += [v for v in (value if isinstance(value, tuple) else (value,)) if is_tensor(v)]
-    return tuple(found)
+            value = operands[argument.name]
+            tensors += [v for v in (value if isinstance(value, tuple) else (value,)) if is_tensor(v)]
+    return tuple(tensors)
 
 
 def _fresh_results(scope: Scope, node: ir._CollectiveKernel) -> list[tuple[str, TensorType]]:
-    """Names and types of tensors that the operator makes."""
+    """Returns names and types of tensors that the operator allocates."""
     if isinstance(node.layout, ir.Layout):
         return [(node.get_name(), scope.result_type(node.layout))]
     outputs: Sequence[Any] = node.outputs  # Any: Inductor declares them late, as nodes of any kind
@@ -119,7 +119,7 @@ def _fresh_results(scope: Scope, node: ir._CollectiveKernel) -> list[tuple[str, 
 def _bind_in_place(
     scope: Scope, node: ir._CollectiveKernel, operands: Sequence[Value], handles: Sequence[Value]
 ) -> None:
-    """The operands' buffers are in flight; views of them are not names of theirs."""
+    """Records that the operands' buffers are in flight. Views of them are not rebound."""
     names: dict[Value, list[str]] = {}
     for x in (*node.inputs, *node.kwargs.values()):
         if isinstance(x, ir.IRNode) and (name := _whole_buffer(x)):
@@ -131,17 +131,18 @@ def _bind_in_place(
 
 
 def _whole_buffer(node: ir.IRNode) -> str:
-    """The name of the buffer that a node is, '' for a view of one."""
+    """Returns the name of a buffer, without boxes around it; '' for a view."""
     while isinstance(node, ir.MutableBox):
         node = node.data
     return node.get_name() if isinstance(node, ir.Buffer) else ""
 
 
 def wait_collective(scope: Scope, node: ir._WaitKernel) -> None:
-    """Wait, for all that is in flight over the storages of the node's inputs: since 2.14 one node may wait for several.
+    """Emits a Wait for each operation in flight over the storages of the node's inputs. Since 2.14, a node
+    may have several.
 
-    Of an input nobody knows here whether the caller left it in flight: the operator finds out. Anything else that
-    is not in flight was waited for before.
+    For a graph input it is unknown whether the caller left it in flight, so `wait_tensor` is called. Any
+    other tensor that is not in flight was waited for before.
     """
     for source in node.inputs:
         assert isinstance(source, ir.IRNode)
@@ -164,9 +165,12 @@ def _wait(scope: Scope, flight: Flight) -> None:
 
 
 def wait_for_rest(scope: Scope) -> None:
-    """At the end of a function, waits for what nobody has waited for: the IR hands on nothing in flight, and a later
-    wait of the caller finds it done. Raises ConversionError FE310 for messages between two processes, which the
-    other one may take only after something that comes later here."""
+    """Emits a Wait at the end of a function for each operation that is still in flight.
+
+    The IR returns nothing in flight, and a later wait of the caller returns at once. Raises ConversionError
+    FE310 for messages between two processes: the peer may receive them only after an operation that follows
+    here.
+    """
     for flight in scope.in_flight.rest():
         if flight.by in _PEER:
             raise ConversionError(

@@ -1,7 +1,7 @@
-"""Higher-order operators that a library can call: those whose calls have a schema of their own.
+"""Higher-order operators that a library can call: each call has a separate schema.
 
-They are declared like other operators, in the namespace `higher_order`. The overload tells calls with other schemas
-apart; for an operator that runs another one, it names that one.
+They are declared like other operators, in the namespace `higher_order`. The overload name distinguishes calls
+with different schemas. For an operator that runs another operator, it contains the name of the latter.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from wrapper_ir.expr import Expr, SymKind
 
 _NUMBERS = {SymKind.INT: "SymInt", SymKind.FLOAT: "float", SymKind.BOOL: "bool"}
 _NAME = re.compile(r"(?<!,) \w+(?=[,)])")
-"""The name of one of several results: `(Tensor output, Tensor logsumexp)`."""
+"""Matches the name of one of several results: `(Tensor output, Tensor logsumexp)`."""
 _RUNNERS = {"run_and_save_rng_state": 0, "run_with_rng_state": 1}
 
 
 def takes_operator(operator: HigherOrderOperator) -> int | None:
-    """The position of the operator that `operator` runs with a random state; None where it is another operator."""
+    """Returns the position of the operator that `operator` runs with a random state; None for any other
+    operator."""
     return _RUNNERS.get(str(operator))
 
 
 def random_def(operator: HigherOrderOperator, inner: OpOverload) -> ir.ExternDef:
-    """An operator that draws random numbers, run from a given random state, or with that state as a result."""
-    own = extern_def(inner)
-    name, _, rest = own.schema.partition("(")
+    """Declares an operator that draws random numbers, with the random state as an argument or as a result."""
+    declared = extern_def(inner)
+    name, _, rest = declared.schema.partition("(")
     arguments, _, returns = rest.rpartition(") -> ")
     if str(operator) == "run_with_rng_state":
         arguments = f"Tensor rng_state, {arguments}" if arguments else "Tensor rng_state"
@@ -40,32 +41,34 @@ def random_def(operator: HigherOrderOperator, inner: OpOverload) -> ir.ExternDef
     schema = f"higher_order::{operator}.{overload}({arguments}) -> {returns}"
     return ir.ExternDef(
         schema=schema,
-        # the host reads or sets the device's random state, which it cannot while the device records
+        # The host reads or sets the device's random state, which is not possible while a CUDA graph is
+        # captured.
         tags=tuple(
             dict.fromkeys(
-                (*own.tags, ir.ExternTag.RANDOM, ir.ExternTag.PYTHON_ONLY, ir.ExternTag.UNRECORDABLE)
+                (*declared.tags, ir.ExternTag.RANDOM, ir.ExternTag.PYTHON_ONLY, ir.ExternTag.UNRECORDABLE)
             )
         ),
-        symmetric=own.symmetric,
+        symmetric=declared.symmetric,
     )
 
 
 def _unnamed(returns: str) -> str:
-    """The types of what an operator returns: within other results they have no names."""
+    """Removes the names of results: a result inside other results has none."""
     return _NAME.sub("", returns)
 
 
 def print_def(args: Sequence[ir.Arg], kwargs: Mapping[str, ir.Arg]) -> ir.ExternDef:
-    """What writes a line to standard output: a format in the form of `str.format`, and values for its fields.
+    """Declares the operator that prints a line to standard output: a `str.format` string and the values of
+    its fields.
 
-    Raises ConversionError FE302 for values that no schema has a type for.
+    Raises ConversionError FE302 for a value without a schema type.
     """
     fields = [_kind(a) for a in args[1:]]
-    named = {name: _kind(a) for name, a in kwargs.items()}
-    overload = "_".join([*fields, *(f"{name}_{kind}" for name, kind in named.items())]) or "text"
+    keywords = {name: _kind(a) for name, a in kwargs.items()}
+    overload = "_".join([*fields, *(f"{name}_{kind}" for name, kind in keywords.items())]) or "text"
     declared = ["str format_str", *(f"{kind} arg{i}" for i, kind in enumerate(fields))]
-    if named:
-        declared += ["*", *(f"{kind} {name}" for name, kind in named.items())]
+    if keywords:
+        declared += ["*", *(f"{kind} {name}" for name, kind in keywords.items())]
     schema = f"higher_order::print.{overload}({', '.join(declared)}) -> ()"
     return ir.ExternDef(
         schema=schema, tags=(ir.ExternTag.EFFECTFUL, ir.ExternTag.HOST_IO, ir.ExternTag.PYTHON_ONLY)
@@ -73,7 +76,7 @@ def print_def(args: Sequence[ir.Arg], kwargs: Mapping[str, ir.Arg]) -> ir.Extern
 
 
 def _kind(value: ir.Arg) -> str:
-    """The schema type of an argument."""
+    """Returns the schema type of an argument."""
     match value:
         case ir.Value(type=ir.TensorType()):
             return "Tensor"

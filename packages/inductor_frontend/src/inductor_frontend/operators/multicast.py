@@ -1,4 +1,4 @@
-"""Operators that need a multicast object, which no memory of a program has."""
+"""Refuses operators that need a multicast object, which memory of programs does not have."""
 
 from __future__ import annotations
 
@@ -16,5 +16,6 @@ def refuse_multicast(node: ir.ExternKernel) -> None:
         raise ConversionError(
             "FE310",
             f"{overload._schema.name} needs a multicast object, and symmetric memory of programs has none",
-            hint="use symm_mem::one_shot_all_reduce or symm_mem::two_shot_all_reduce_out, or call it outside of the captured part",
+            hint="use symm_mem::one_shot_all_reduce or symm_mem::two_shot_all_reduce_out, "
+            "or call it outside of the captured part",
         )

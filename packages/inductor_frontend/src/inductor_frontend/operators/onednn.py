@@ -1,4 +1,4 @@
-"""oneDNN's own extern nodes: Inductor's classes add a header for C++ and are library calls otherwise."""
+"""Extern nodes of oneDNN: Inductor's classes add a C++ header and are library calls otherwise."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from inductor_frontend.scope.scope import Scope
 
 ONEDNN_HANDLERS: Mapping[
     type[ir.ExternKernel], Callable[[Scope, Any], None]
-] = {  # Any: each class takes its own
+] = {  # Any: each handler accepts a different class
     mkldnn_ir.MkldnnRnnLayer: call_alloc,
     mkldnn_ir.WeightInt4PackMatmul: call_alloc,
     # with packed weights only
@@ -24,4 +24,4 @@ ONEDNN_HANDLERS: Mapping[
     mkldnn_ir.ConvolutionTransposeUnary: call_alloc,
     mkldnn_ir.ConvolutionBinaryInplace: call_mutating,
 }
-"""Quantised ones are refused: their packed weights are part of the model before a capture begins."""
+"""Quantized operators are not included: their weights are packed before a capture begins."""

@@ -11,15 +11,17 @@ _KEYS = (
     *("NestedTensorCPU", "NestedTensorCUDA", "SparseCPU", "SparseCUDA", "SparseCsrCPU", "SparseCsrCUDA"),
     *("CompositeImplicitAutograd", "CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional"),
 )
-"""Where kernels that compute are registered: for a kind of tensors, or for all that have none of their own."""
+"""Dispatch keys with kernels that compute: for one backend, or composite kernels."""
 
 
 def is_python_only(name: str) -> bool:
-    """Whether no kernel that computes `namespace::op.overload` was registered in C++: its kernels, or where it has none
-    its schema, come from Python."""
+    """Returns whether `namespace::op.overload` has no C++ kernel that computes it.
+
+    Its kernels, or its schema if it has no kernels, are then registered from Python.
+    """
     has = torch._C._dispatch_has_kernel_for_dispatch_key
     keys = [key for key in _KEYS if has(name, key)]
-    # The registrations from Python, as `namespace/op/key`: the dispatcher itself does not tell them apart.
+    # Python registrations have keys `namespace/op/key`. The dispatcher itself does not distinguish them.
     place = name.replace("::", "/").removesuffix(".default")
     if keys:
         return all(f"{place}/{key}" in library._impls for key in keys)

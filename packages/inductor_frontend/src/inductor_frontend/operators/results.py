@@ -1,4 +1,4 @@
-"""Results of library calls: taken out of nested results, and checked."""
+"""Binds results of library calls: unpacks nested results and checks their layouts."""
 
 from __future__ import annotations
 
@@ -27,15 +27,16 @@ from wrapper_ir.ir import (
 )
 
 _ALIGNMENT = 16
-# Inductor names a pattern's replacement by its function object, whose place in memory is not a fact about the program.
+# Inductor names a pattern's replacement by the repr of its function, which contains an address.
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 _WITH_POSITIONS = ("aten::_unique2", "aten::unique_dim", "aten::unique_consecutive")
-"""Operators whose second and third results hold whole numbers. Torch 2.11 takes them for elements of the first."""
+"""Operators whose second and third results are integers. Torch 2.11 assumes the dtype of the first result."""
 
 
 def multi_output(scope: Scope, node: ir.MultiOutput) -> None:
-    """One result of a call with several; nothing to take out where it is bound already."""
+    """Emits the Unpack and the check of one of several results of a call. Nothing is unpacked if it is
+    already bound."""
     _bind_output(scope, node)
     if not node.skip_size_stride_alignment_checks:
         check_result(scope, node)
@@ -49,24 +50,28 @@ def _bind_output(scope: Scope, node: ir.MultiOutput) -> None:
         scope.undefined.add(name)
         return
     source = scope.value(node.input_name(0))
-    assert is_results(source)  # the call above it gives several
+    assert is_results(source)  # the call before it returns several
     path = tuple(key for _, key in node.indices)
     scope.bind(name, scope.function.unpack(name, source, path, output_type(scope, node)))
 
 
 def output_type(scope: Scope, node: ir.MultiOutput) -> TensorType | OpaqueType:
-    """The type of one result of a call: a tensor's, or that of an object which other operators take."""
+    """Returns the type of one result of a call: a tensor, or an opaque object that other operators accept."""
     if isinstance(node, OPAQUE_MULTI_OUTPUT):
         return OpaqueType(OpaqueKind.TORCHBIND, class_name(node.opaque_example_value))
-    made = scope.result_type(node.get_layout())
-    called = getattr(node.inputs[0], "op_overload", None)
-    if isinstance(called, OpOverload) and called._schema.name in _WITH_POSITIONS and node.indices[0][1] > 0:
-        return replace(made, dtype=DType.I64)
-    return made
+    type = scope.result_type(node.get_layout())
+    operator = getattr(node.inputs[0], "op_overload", None)
+    if (
+        isinstance(operator, OpOverload)
+        and operator._schema.name in _WITH_POSITIONS
+        and node.indices[0][1] > 0
+    ):
+        return replace(type, dtype=DType.I64)
+    return type
 
 
 def unpack_all(scope: Scope, outputs: Any) -> None:  # Any: Inductor nests nodes in lists and tuples
-    """Takes every result of a call out at once, unchecked: symbols are read from them next."""
+    """Unpacks every result of a call, unchecked: symbols are read from the results next."""
     if isinstance(outputs, (list, tuple)):
         for item in outputs:
             unpack_all(scope, item)
@@ -75,14 +80,14 @@ def unpack_all(scope: Scope, outputs: Any) -> None:  # Any: Inductor nests nodes
 
 
 def unpack_number(scope: Scope, node: ir.Buffer, result: Value, path: tuple[int, ...]) -> Value:
-    """A whole number inside a nested result."""
-    assert is_results(result)  # there is a path into it
+    """Unpacks an integer from a nested result."""
+    assert is_results(result)  # a path leads into it
     name = "_".join((node.get_name(), *(str(step) for step in path)))
     return scope.function.unpack(name, result, path, ScalarType(SymKind.INT))
 
 
 def check_result(scope: Scope, node: ir.ExternKernel) -> None:
-    """The check that a call returned the layout which Inductor assumes."""
+    """Emits a check that a call returned the layout that Inductor assumes."""
     name = node.get_name()
     value = scope.find(name)
     if not scope.options.layout_asserts or not is_tensor(value):
@@ -103,5 +108,5 @@ def check_result(scope: Scope, node: ir.ExternKernel) -> None:
 
 
 def allocated_output(scope: Scope, node: ir.MultiOutput) -> None:
-    """One out of an out variant with several: the buffer is filled already."""
+    """Emits the check of one out argument of several: the call has already written the buffer."""
     check_result(scope, node)

@@ -1,4 +1,4 @@
-"""Library operators: the schema and tags that a call's effects are known from."""
+"""Declares library operators: the schema and the tags that define a call's effects."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _COLLECTIVES = frozenset(
     {"_c10d_functional", "c10d_functional", "c10d", "_dtensor", symmetric_operators.NAMESPACE}
 )
 
-# What these do, where Inductor's own schema leaves it out: they return their argument. One fills it; waiting changes
-# nothing that anybody may have looked at before.
+# Both return their argument, which torch's own schema omits. `irecv` also writes it. A wait is not a write:
+# until it returns, no other operator may read the tensor.
 _TRUE_SCHEMAS: Mapping[str, str] = MappingProxyType(
     {
         "_c10d_functional::wait_tensor": "(Tensor(a) tensor) -> Tensor(a)",
@@ -53,11 +53,12 @@ _MAY_BE_UNDEFINED: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
     }
 )
-"""Arguments that are tensors by the schema, and that a GPU's attention is called without: its forward returned none."""
+"""Arguments that are tensors by schema, but that attention on a GPU passes as None: its forward returned
+none."""
 
 
 def overload_of(node: ir.ExternKernel) -> OpOverload:
-    """The operator that an extern node calls; raises ConversionError FE301."""
+    """Returns the operator that an extern node calls; raises ConversionError FE301."""
     overload = node.op_overload
     if isinstance(overload, OpOverload):
         return overload
@@ -70,16 +71,17 @@ def overload_of(node: ir.ExternKernel) -> OpOverload:
 
 
 def out_overload(node: ir.ExternKernel) -> tuple[OpOverload, str]:
-    """The out variant that a node calls, and the name of its out argument; raises ConversionError FE301."""
+    """Returns the out variant that a node calls, and the name of its out argument; raises ConversionError
+    FE301."""
     overload = overload_of(node)
     outs = [a.name for a in overload._schema.arguments if a.is_out]
     if not outs:
         packet = overload.overloadpacket
-        candidate = getattr(packet, "out", None)  # operators name their variants themselves
+        candidate = getattr(packet, "out", None)  # not every operator has a variant of this name
         if isinstance(candidate, OpOverload):
             overload = candidate
             outs = [a.name for a in overload._schema.arguments if a.is_out]
-    if not outs:  # since 2.13, torch registers variants whose output is an argument like others
+    if not outs:  # since 2.13, torch registers variants whose out argument is positional
         outs = [
             a.name for a in overload._schema.arguments if a.alias_info is not None and a.alias_info.is_write
         ]
@@ -92,15 +94,15 @@ _NUMBERS = {"int": SymKind.INT, "float": SymKind.FLOAT, "bool": SymKind.BOOL}
 
 
 def scalar_result(overload: object) -> ScalarType | None:
-    """The type of a single result that is a number; None for operators that return anything else."""
+    """Returns the type of a single result that is a number; None for operators with any other results."""
     if not isinstance(overload, OpOverload):
         return None
-    returns = [str(r.type) for r in overload._schema.returns]  # "int" also for a symbolic one
+    returns = [str(r.type) for r in overload._schema.returns]  # "int" also for SymInt
     return ScalarType(_NUMBERS[returns[0]]) if len(returns) == 1 and returns[0] in _NUMBERS else None
 
 
 def extern_def(overload: OpOverload) -> ExternDef:
-    """The declaration of an operator."""
+    """Returns the declaration of an operator."""
     schema = overload._schema
     tags: list[ExternTag] = []
     if torch.Tag.nondeterministic_seeded in overload.tags:
@@ -123,10 +125,11 @@ def extern_def(overload: OpOverload) -> ExternDef:
 
 
 def _symmetric(overload: OpOverload, schema: str) -> tuple[str, ...]:
-    """The arguments that must be symmetric memory: those that torch's own operators need, and what a library registered."""
+    """Returns the arguments that must be symmetric memory, for torch's own operators and for those that a
+    library registered."""
     try:
-        found = parse_schema(schema)
+        parsed = parse_schema(schema)
     except SchemaError:
         return ()  # refused with the program
-    names = {*needed_symmetric(found), *registered_symmetric(overload)}
-    return tuple(a.name for a in found.args if a.name in names and a.is_tensor) if names else ()
+    names = {*needed_symmetric(parsed), *registered_symmetric(overload)}
+    return tuple(a.name for a in parsed.args if a.name in names and a.is_tensor) if names else ()

@@ -1,4 +1,4 @@
-"""Symbols that only run time knows: sizes of results, `.item()`, dynamic slices and selections."""
+"""Defines unbacked symbols: sizes of results, `.item()`, dynamic slices and selections."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ from wrapper_ir.expr import (
 )
 from wrapper_ir.ir import Item, OffsetOf, SizeOf, StrideOf, SymbolDef, Value
 
-# Any in this file: Inductor nests result nodes in lists, and key paths hold keys of many classes.
+# Any in this file: Inductor nests result nodes in lists, and key paths contain keys of many classes.
 _ZERO = Int(0)
 _ONE = Int(1)
 
 
 def define_unbacked(scope: Scope, node: Any, result: Value | None) -> None:  # Any: fallbacks and control flow
-    """Defines the symbols that a call's results carry, from where Inductor found them."""
+    """Defines the unbacked symbols of a call's results, each from the key path that Inductor bound it to."""
     bindings = resolve_unbacked_bindings(scope.graph.sizevars.shape_env, node.unbacked_bindings)
     if not bindings:
         return
@@ -63,7 +63,7 @@ def define_unbacked(scope: Scope, node: Any, result: Value | None) -> None:  # A
 
 
 def _is_number_in(outputs: Any, path: tuple[Any, ...]) -> bool:
-    """Whether a path leads to a number inside a nested result."""
+    """Returns whether a path leads to a number inside a nested result."""
     for key in path:
         if not isinstance(key, SequenceKey) or not isinstance(outputs, (list, tuple)):
             return False
@@ -74,15 +74,15 @@ def _is_number_in(outputs: Any, path: tuple[Any, ...]) -> bool:
 def _result_at(
     scope: Scope, node: Any, result: Value | None, path: tuple[Any, ...]
 ) -> tuple[Value, tuple[Any, ...]]:
-    """The tensor that a key path starts from, and the rest of the path."""
-    found: Any = node.outputs
-    only = len(node.outputs) == 1 and isinstance(found[0], ir.MultiOutput) and not found[0].indices
+    """Returns the tensor that a key path starts from, and the rest of the path."""
+    output: Any = node.outputs
+    only = len(node.outputs) == 1 and isinstance(output[0], ir.MultiOutput) and not output[0].indices
     if only:
-        found = found[0]
-    while path and isinstance(path[0], SequenceKey) and isinstance(found, (list, tuple)):
-        found, path = found[path[0].idx], path[1:]
-    if isinstance(found, ir.MultiOutput):
-        return scope.value(found.get_name()), path
+        output = output[0]
+    while path and isinstance(path[0], SequenceKey) and isinstance(output, (list, tuple)):
+        output, path = output[path[0].idx], path[1:]
+    if isinstance(output, ir.MultiOutput):
+        return scope.value(output.get_name()), path
     if result is None:
         raise ConversionError("FE304", f"{node.get_name()} defines symbols, but has no result")
     return result, path
@@ -107,7 +107,8 @@ def _read(value: Value, path: tuple[Any, ...]) -> Expr:
 
 
 def dynamic_scalar(scope: Scope, node: ir.DynamicScalar) -> None:
-    """`.item()`: a number read from a one-element tensor, perhaps converted from bool or divided."""
+    """Defines the symbol of an `.item()` of a one-element tensor, optionally converted from bool or
+    divided."""
     source = node.inputs[0]
     assert isinstance(source, ir.IRNode)
     item = Item(scope.reference(source))
@@ -129,13 +130,13 @@ def dynamic_scalar(scope: Scope, node: ir.DynamicScalar) -> None:
 
 
 def select_offset(scope: Scope, node: ir.DynamicSelectStorageOffset) -> None:
-    """The storage offset of a selection, or of a slice (clamped), whose index may be negative."""
+    """Defines the storage offset of a selection or of a slice (clamped). The index may be negative."""
     index, size = scope.expr(node.index), scope.expr(node.size)
     wrapped = where(lt(index, _ZERO), add(index, size), index)
     if node.clamp:
         wrapped = max_(_ZERO, min_(size, wrapped))
     else:
-        # Inductor checks nothing here; the kernels that read through the offset trust it.
+        # Inductor does not check the index, and kernels read through the offset unchecked.
         condition = and_(le(neg(size), index), lt(index, size))
         scope.guards.assert_that(condition, "a selected index is out of range")
     offset = add(scope.expr(node.base_offset), mul(scope.expr(node.base_dim_stride), wrapped))
@@ -143,16 +144,16 @@ def select_offset(scope: Scope, node: ir.DynamicSelectStorageOffset) -> None:
 
 
 def slice_size(scope: Scope, node: ir.DynamicSliceSize) -> None:
-    """The size of a slice whose bounds may be left out, negative or out of range."""
+    """Defines the size of a slice whose bounds may be absent, negative or out of range."""
     size = scope.expr(node.size)
 
     def clamp(bound: object, default: Expr) -> Expr:
         if bound is None:
             return default
-        given = scope.expr(bound)
-        inside = max_(_ZERO, min_(given, size))
-        from_end = max_(_ZERO, min_(add(given, size), size))
-        return where(ge(given, _ZERO), inside, from_end)
+        position = scope.expr(bound)
+        inside = max_(_ZERO, min_(position, size))
+        from_end = max_(_ZERO, min_(add(position, size), size))
+        return where(ge(position, _ZERO), inside, from_end)
 
     step = scope.expr(node.step)
     length = sub(clamp(node.end, size), clamp(node.start, _ZERO))
@@ -166,5 +167,5 @@ def _symbol(symbol: object) -> sympy.Symbol:
 
 
 def assert_scalar(scope: Scope, node: ir.AssertScalar) -> None:
-    """A runtime assertion, kept as captured."""
+    """Emits a runtime assertion of the model."""
     scope.guards.assert_that(scope.expr(node.scalar), "" if node.msg == str(node.scalar) else node.msg)

@@ -1,4 +1,4 @@
-"""Where symbols of a subgraph come from that only run time knows: Inductor forgets it when it traces subgraphs again."""
+"""Restores bindings of unbacked symbols in subgraphs: Inductor drops them when it traces subgraphs again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SYMBOLIC = (torch.Tensor, torch.SymInt, torch.SymFloat, torch.SymBool, list, tu
 
 
 def bind_unbacked(gm: GraphModule) -> None:
-    """Notes at each node which symbols its value introduces, and where in the value they are found."""
+    """Sets on each node the unbacked symbols that its value introduces, with their key paths in the value."""
     bound: set[sympy.Symbol] = set()
     for node in gm.graph.nodes:
         value = node.meta.get("val")
@@ -26,7 +26,7 @@ def bind_unbacked(gm: GraphModule) -> None:
             continue
         new = set(free_unbacked_symbols(value)) - bound
         if new and not node.meta.get("unbacked_bindings"):
-            found = _free_unbacked_symbols_with_path(value, (), pending=set(new))
-            if found:
-                node.meta["unbacked_bindings"] = found
+            bindings = _free_unbacked_symbols_with_path(value, (), pending=set(new))
+            if bindings:
+                node.meta["unbacked_bindings"] = bindings
         bound |= new

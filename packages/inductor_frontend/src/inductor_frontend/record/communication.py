@@ -1,4 +1,4 @@
-"""Inductor's communication buffers: which of them a program can have."""
+"""Checks which of Inductor's communication buffers a program can represent."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from wrapper_ir.ir import Device
 
 
 def check_communication_buffer(name: str, layout: ir.CommBufferLayout) -> None:
-    """Raises HookError FE202 for a buffer that is not in symmetric memory, or on a device that has none."""
+    """Raises HookError FE202 for a buffer that is not in symmetric memory, or whose device does not support
+    it."""
     if layout.comm_buffer_type is not ir.CommBufferType.SYMM_MEM:
         raise HookError(
             "FE202",
@@ -19,7 +20,7 @@ def check_communication_buffer(name: str, layout: ir.CommBufferLayout) -> None:
     if not Device(layout.device.type).traits.has_group_memory:
         raise HookError(
             "FE202",
-            f"Inductor has made buffer {name} a communication buffer of group {layout.group_name!r} on {layout.device}, "
-            "which has no symmetric memory",
+            f"Inductor made buffer {name} a communication buffer of group {layout.group_name!r} on "
+            f"{layout.device}, which has no symmetric memory",
             hint="leave torch._inductor.config._collective.auto_select off, or capture the model for a GPU",
         )

@@ -1,4 +1,4 @@
-"""Which of the tensors that a forward graph saved a backward graph may write over."""
+"""Selects the saved tensors of a forward graph that a backward graph may overwrite."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from torch import Tensor
 from wrapper_ir.analysis.overlap import Geometry, overlap
 
 
-# Any: tensors, symbolic and plain numbers
+# Any: tensors, and symbolic or concrete numbers.
 def donated_alone(inputs: Sequence[Any], donated: Sequence[int]) -> list[int]:
-    """The positions in `donated` whose memory is in no other input.
+    """Returns the positions in `donated` whose memory overlaps no other input.
 
-    Autograd donates what the forward graph made and does not return. Two such tensors may be overlapping views of a third one
-    that is not saved: written over, one of them would spoil the other.
+    Autograd donates tensors that the forward graph created and does not return. Two of them may be
+    overlapping views of a third tensor that is not saved: a write to one would corrupt the other.
     """
     if not donated:
         return []
@@ -40,7 +40,8 @@ def _may_overlap(a: Tensor, b: Tensor) -> bool:
 
 
 def _geometry(x: Tensor) -> Geometry | None:
-    """Where it lies in its storage; None where symbols say: nobody may guard on them here."""
+    """Returns the tensor's position in its storage; None if it is symbolic, because no guard may be added
+    here."""
     sizes, strides, offset = tuple(x.shape), tuple(x.stride()), x.storage_offset()
     if isinstance(offset, torch.SymInt) or any(isinstance(n, torch.SymInt) for n in (*sizes, *strides)):
         return None

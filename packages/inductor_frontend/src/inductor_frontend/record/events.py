@@ -1,7 +1,7 @@
-"""What is recorded while Inductor generates wrapper code: a closed union of small facts, in program order.
+"""Events that are recorded while Inductor generates wrapper code: a closed union, in program order.
 
-Events refer to Inductor's nodes. They are translated only when scheduling is over, because until then Inductor may
-still remove buffers.
+Events refer to Inductor's nodes. They are translated after scheduling, because Inductor may remove buffers
+until then.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from torch._ops import OpOverload
 
 @dataclass(frozen=True, slots=True)
 class Allocate:
-    """Storage for a buffer, at its first use."""
+    """Allocates storage for a buffer, at its first use."""
 
     buffer: ir.Buffer
 
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
-    """An in-place kernel: `new` takes over the storage of `old`, with its content."""
+    """Transfers the storage of `old` to `new`, including its content (an in-place kernel)."""
 
     old: ir.Buffer
     new: ir.Buffer
@@ -34,7 +34,7 @@ class Reuse:
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """A buffer that is a part of another one, such as one input of a concatenation."""
+    """A buffer that is part of another buffer, such as one input of a concatenation."""
 
     buffer: ir.Buffer
     view: ir.ReinterpretView
@@ -42,7 +42,7 @@ class Alias:
 
 @dataclass(frozen=True, slots=True)
 class DefineKernel:
-    """A generated kernel: its name, its translation unit, and the declaration of its entry."""
+    """A generated C++ kernel: its name, its translation unit, and the declaration of its entry point."""
 
     name: str
     source: str
@@ -51,7 +51,7 @@ class DefineKernel:
 
 @dataclass(frozen=True, slots=True)
 class DefineTriton:
-    """A generated Triton kernel: its name and its module, decorated for Inductor's tuner."""
+    """A generated Triton kernel: its name and its module, with the decorator of Inductor's autotuner."""
 
     name: str
     source: str
@@ -59,8 +59,11 @@ class DefineTriton:
 
 @dataclass(frozen=True, slots=True)
 class OperatorChoice:
-    """An operator that computes what templates do, into one of its arguments; how many tensors it takes besides, and its
-    other arguments by name."""
+    """An operator that computes the same as a set of templates, and writes the result to one of its
+    arguments.
+
+    `tensors` is the number of its input tensors; `kwargs` are its other arguments by name.
+    """
 
     overload: OpOverload
     tensors: int
@@ -68,17 +71,20 @@ class OperatorChoice:
 
 
 def written_arguments(overload: OpOverload) -> list[str]:
-    """The arguments that an operator writes to."""
+    """Returns the names of the arguments that an operator writes."""
     arguments = overload._schema.arguments
     return [a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write]
 
 
 @dataclass(frozen=True, slots=True)
 class DefineMulti:
-    """Triton kernels that one is chosen from, by name. All take the arguments of a call, but for the last of them:
-    there, each in turn has as many numbers of its grid as `own`; after these come the tensors of `operator`. With `hints`,
-    kernels are instances of templates, each perhaps made for sizes of this number, and each of which `takes` those at some
-    positions: not all need scratch memory."""
+    """Triton kernels, by name, from which one is selected.
+
+    All accept the arguments of a call except the last ones. Those contain `own` numbers of the grid for each
+    kernel in turn, then the tensors of `operator`. If `hints` is not empty, the kernels are instances of
+    templates: `hints` has the size that each was specialized for, or None. `takes` has the positions of the
+    arguments that each accepts, since not all need scratch memory.
+    """
 
     name: str
     kernels: tuple[str, ...]
@@ -90,21 +96,25 @@ class DefineMulti:
 
 @dataclass(frozen=True, slots=True)
 class BufferArg:
-    """A buffer, or scratch memory, that a kernel is given: as its address or, if it has one element, by value."""
+    """A buffer or scratch memory, passed to a kernel by address, or by value if it has one element."""
 
     name: str
 
 
 LaunchArg: TypeAlias = BufferArg | ir.IRNode | sympy.Expr | int | float
-"""What a kernel call gives to one parameter."""
+"""Argument of a kernel call for one parameter."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallKernel:
-    """A kernel call. `args` are in the order of Inductor's signature; then comes what only the grid needs. `produced` are
-    the buffers whose whole content this kernel makes; `origins` the source nodes; `inplace` pairs of buffers that may be the
-    same bytes, the one that is read first. `written` are the parameters that a model's own kernel writes to, None for
-    Inductor's kernels; `changed` the buffers that a template writes to besides what it makes."""
+    """A kernel call. `args` are in the order of Inductor's signature, followed by arguments that only the
+    grid needs.
+
+    `produced` are the buffers that this kernel writes completely; `origins` the source nodes. `inplace` has
+    pairs of buffers that may share their memory, the one that is read first. `written` are the parameters
+    that a model's own kernel writes; None for Inductor's kernels. `changed` are the buffers that a template
+    mutates besides `produced`.
+    """
 
     name: str
     args: tuple[LaunchArg, ...]
@@ -117,15 +127,18 @@ class CallKernel:
 
 @dataclass(frozen=True, slots=True)
 class AllocateWorkspace:
-    """Scratch memory of the kernel that is called next."""
+    """Allocates scratch memory of the next kernel."""
 
     workspace: WorkspaceArg
 
 
 @dataclass(frozen=True, slots=True)
 class FinishReduction:
-    """Partial results of the kernel that was called last become the buffer `name`: of its scratch memory `workspace`, the
-    `part`-th matrix of `splits` rows of `width` elements, float32, is reduced over its rows by `reduction` (sum, prod)."""
+    """Reduces partial results of the last kernel to the buffer `name`.
+
+    The scratch memory `workspace` contains float32 matrices of `splits` rows of `width` elements. The matrix
+    of index `part` is reduced over its rows by `reduction` (sum, prod).
+    """
 
     name: str
     workspace: str
@@ -137,21 +150,21 @@ class FinishReduction:
 
 @dataclass(frozen=True, slots=True)
 class CallNode:
-    """An extern node: a library call, a copy, a check, a host computation."""
+    """An extern node: a library call, a copy, a check or a computation on the host."""
 
     node: ir.ExternKernel
 
 
 @dataclass(frozen=True, slots=True)
 class OnStream:
-    """What follows goes to this stream: the number that it has in the graph, 0 for the current one."""
+    """Selects the stream of the following events by its number in the graph; 0: the current stream."""
 
     stream: int
 
 
 @dataclass(frozen=True, slots=True)
 class DefineSize:
-    """A size computed once for several kernels."""
+    """A size that is computed once for several kernels."""
 
     symbol: sympy.Symbol
     expr: sympy.Expr
@@ -159,14 +172,14 @@ class DefineSize:
 
 @dataclass(frozen=True, slots=True)
 class CheckInput:
-    """A check of an input's sizes and strides, before its first use."""
+    """Checks an input's sizes and strides, before its first use."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class AlignInput:
-    """An input is replaced by an aligned copy where it is not aligned."""
+    """Replaces an input by an aligned copy if it is not aligned."""
 
     name: str
 

@@ -1,4 +1,4 @@
-"""Inductor's graph lowering with our wrapper installed: nothing is registered globally."""
+"""Inductor's graph lowering with the recording wrapper installed, without global registration."""
 
 from __future__ import annotations
 
@@ -35,10 +35,14 @@ class RecordingGraph(GraphLowering):
     """Lowers an FX graph and records its wrapper in `recording`."""
 
     matmul_decisions: tuple[MatmulDecision, ...] = ()
-    """Which of its matmuls are split, where matmuls are."""
+    """Decisions about its matmuls, if matmuls are split."""
 
     def init_wrapper_code(self, *args: object, **kwargs: object) -> None:
-        """Installs our wrapper; takes Inductor's arguments, which concern subgraphs and partitions."""
+        """Installs the recording wrapper. Inductor's arguments, about subgraphs and partitions, are ignored.
+
+        Raises HookError FE202 for several device types besides the CPU, or for one without an Inductor
+        backend.
+        """
         if not set(self.device_types) - {"cpu", "meta"}:
             self._add_devices_of_inputs()
         others = sorted(set(self.device_types) - {"cpu", "meta"})
@@ -55,35 +59,39 @@ class RecordingGraph(GraphLowering):
             raise HookError(
                 "FE202",
                 f"Inductor has no backend for {self.device_type}",
-                hint="register_backend_for_device and register_device_op_overrides of torch._inductor.codegen.common",
+                hint="call register_backend_for_device and register_device_op_overrides of "
+                "torch._inductor.codegen.common",
             ) from error
         self.wrapper_code = self.make_wrapper()
 
     def _add_devices_of_inputs(self) -> None:
-        """Of a graph that computes nothing there, such as one that gives its input back; Inductor takes it for the CPU's."""
-        for given in self.graph_inputs.values():
-            device = given.get_device() if isinstance(given, ir.TensorBox) else None
+        """Adds devices of inputs. Inductor assumes the CPU for a graph that computes nothing, such as one
+        that returns its input."""
+        for value in self.graph_inputs.values():
+            device = value.get_device() if isinstance(value, ir.TensorBox) else None
             if device is not None:
                 self.add_device_info(device)
 
     # Any: Inductor's signature, which is not torch.fx's
     def run(self, *args: Any) -> Any:  # type: ignore[override]
-        """Lowers the graph. Inductor would write over donated inputs that overlap others, too."""
+        """Lowers the graph. Donated inputs that overlap other inputs are excluded first: Inductor would
+        overwrite them."""
         self.bw_donated_idxs = donated_alone(args, self.bw_donated_idxs or ())
         return super().run(*args)
 
     def make_wrapper(self) -> RecordingWrapper:
-        """The wrapper of a graph of its own."""
+        """Returns the wrapper of a top-level graph."""
         return RecordingWrapper()
 
     @property
     def recording(self) -> RecordingWrapper:
-        """The wrapper of this graph, once code generation has begun."""
+        """The wrapper of this graph, after code generation has begun."""
         assert isinstance(self.wrapper_code, RecordingWrapper)
         return self.wrapper_code
 
     def input_offsets(self) -> dict[str, Any]:
-        """The storage offset of each tensor input in elements, by name: a number, or an expression over symbols."""
+        """Returns the storage offset of each tensor input by name, in elements: a number, or an expression
+        over symbols."""
         inputs = zip(self.graph_input_names, self.example_inputs or ())
         offsets = {name: x.storage_offset() for name, x in inputs if isinstance(x, torch.Tensor)}
         return {name: x.node.expr if isinstance(x, torch.SymInt) else x for name, x in offsets.items()}
@@ -91,7 +99,7 @@ class RecordingGraph(GraphLowering):
     def call_function(
         self, target: Any, args: Any, kwargs: dict[str, Any]
     ) -> Any:  # Any: Inductor's signature
-        """Lowers one node. Inductor answers 0 for the storage offset of any input."""
+        """Lowers one node. Inductor itself would assume 0 for the storage offset of any input."""
         if target is torch.ops.aten.sym_storage_offset.default:
             value = self.current_node.meta["val"]
             return value.node.expr if isinstance(value, torch.SymInt) else value
@@ -109,27 +117,31 @@ class RecordingGraph(GraphLowering):
     def _reaches_outside(
         self, source: ir.InputBuffer, begin: Any, sizes: Any, strides: Any, offset: Any = None
     ) -> bool:
-        """Whether memory of an input's storage may be shown that is not the input's own: the storage may have less, which
-        the operator itself checks. `begin` is where the input begins, `offset` where what is shown does."""
-        known = self.sizevars.statically_known_leq
+        """Returns whether a view of `source` may include memory outside the input itself.
+
+        The operator then checks the size of the storage at run time. `begin` is the offset of the input,
+        `offset` that of the view.
+        """
+        known_leq = self.sizevars.statically_known_leq
         offset = begin if offset is None else offset
-        own, shown = (
+        own, visible = (
             sympy.expand(sum((sympy.sympify(n) - 1) * t for n, t in zip(*layout)))
             for layout in ((source.get_size(), source.get_stride()), (sizes, strides))
         )
-        return not (known(begin, offset) and known(offset + shown, begin + own))
+        return not (known_leq(begin, offset) and known_leq(offset + visible, begin + own))
 
     def _writes(self, name: str) -> bool:
-        """Whether the graph writes to the memory of an input: Inductor orders writes by the names of buffers."""
+        """Returns whether the graph writes to an input's memory. Inductor orders writes by the names of
+        buffers."""
         assert isinstance(self.module, GraphModule)
         calls = self.module.graph.find_nodes(op="call_function", target=torch.ops.aten.copy_.default)
         return any(root_of(call.args[0]).name == name for call in calls)
 
     def register_operation(self, op: ir.Operation) -> str:
-        """Registers `op`; extern nodes are told to record themselves instead of writing text."""
+        """Registers `op`. Code generation of an extern node is replaced by its recording."""
         name = super().register_operation(op)
         if isinstance(op, ir.ExternKernel):
-            # An attribute of this node, found before its class's method.
+            # An attribute of the node takes precedence over the method of its class.
             op.codegen = partial(self._record, op)  # type: ignore[method-assign]
         return name
 
@@ -143,20 +155,22 @@ class RecordingGraph(GraphLowering):
             if own_options(subgraph):
                 raise HookError(
                     "FE202",
-                    f"region {subgraph.name} has Inductor options of its own: {', '.join(own_options(subgraph))}",
+                    f"region {subgraph.name} has separate options: {', '.join(own_options(subgraph))}",
                     hint="set them for the whole capture",
                 )
             subgraph.graph.record()
         if isinstance(node, ir.UserDefinedTritonKernel):
             record_own_kernel(recording, node)
-        elif not isinstance(node, ir.TMADescriptorStable):  # which is said where a kernel is given it
+        elif not isinstance(node, ir.TMADescriptorStable):  # recorded as an argument of its kernel
             recording.events.append(CallNode(node))
 
     def make_subgraph(
         self, gm: GraphModule, example_inputs: list[Any], subgraph_name: str
     ) -> RecordingSubgraph:  # Any: fake tensors and numbers
-        """The lowering of a subgraph (a branch, a loop's condition or body, a shared region), told apart by the
-        names of the graphs around it."""
+        """Returns the lowering of a subgraph (a branch, a loop's condition or body, a shared region).
+
+        Its name is qualified by the names of the enclosing graphs.
+        """
         bind_unbacked(gm)
         return RecordingSubgraph(
             parent=self,
@@ -171,35 +185,35 @@ class RecordingGraph(GraphLowering):
 
 
 def _input_of(x: Any) -> ir.InputBuffer | None:  # Any: nodes of any class
-    """The input that a node is a view of; None where it is not one."""
+    """Returns the input that a node is a view of; None if it is not a view of an input."""
     while isinstance(x, (ir.BaseView, ir.MutableBox)):
         x = x.unwrap_view() if isinstance(x, ir.BaseView) else x.data
     return x if isinstance(x, ir.InputBuffer) and not isinstance(x, ir.ConstantBuffer) else None
 
 
 class RecordingSubgraph(RecordingGraph, SubgraphLowering):
-    """A subgraph of a recorded graph. Its arguments are Inductor's; `parent` is the graph that calls it."""
+    """Records a subgraph. Its arguments are Inductor's; `parent` is the graph that calls it."""
 
     def __init__(self, parent: RecordingGraph, **kwargs: Any) -> None:  # Any: Inductor's arguments
         super().__init__(parent, **kwargs)
         self.recorded = False
-        # Donated are inputs of the whole backward graph, which Inductor counts by position.
+        # The positions refer to inputs of the whole backward graph.
         self.bw_donated_idxs = None
 
     def make_wrapper(self) -> RecordingWrapper:
-        """A wrapper that shares kernels with the caller's."""
+        """Returns a wrapper that shares kernels with the caller's wrapper."""
         assert isinstance(self.parent, RecordingGraph)
         return RecordingWrapper(self.parent.recording)
 
     def output(self, *args: Any, **kwargs: Any) -> None:  # Any: Inductor's arguments
-        """Ends the lowering. Results begin where their storage begins: Inductor has callers add the offset of a
-        result a second time."""
+        """Ends the lowering. Results with a storage offset are copied: Inductor makes callers add the offset
+        again."""
         super().output(*args, **kwargs)
         self.graph_outputs = [_at_start(x) for x in self.graph_outputs]
         self.finalize()
 
     def record(self) -> None:
-        """Schedules the subgraph, once: it may be called from several places of its parent."""
+        """Schedules the subgraph once; its parent may call it from several places."""
         if not self.recorded:
             self.recorded = True
             with V.set_graph_handler(self):
@@ -207,7 +221,7 @@ class RecordingSubgraph(RecordingGraph, SubgraphLowering):
 
 
 def _at_start(result: Any) -> Any:  # Any: nodes of any class
-    """A result of a subgraph, copied where it is a view that does not start at its storage's first element."""
+    """Copies a result of a subgraph if it is a view that does not start at its storage's first element."""
     if not isinstance(result, ir.ReinterpretView) or result.get_layout().offset == 0:
         return result
     copied = ir.ExternKernel.copy_input(result)

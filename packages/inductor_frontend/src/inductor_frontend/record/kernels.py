@@ -1,4 +1,4 @@
-"""What Inductor's backends know about the kernel that they are calling."""
+"""Reads the kernel that Inductor's backends are calling: its source and its scheduler nodes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BODY = re.compile(r"async_compile\.cpp_pybinding\(\[.*?\], r'''\n(?P<source>.*?
 
 
 def translation_unit(name: str, body: str) -> str:
-    """The C++ source inside the Python call that Inductor wraps around it; raises HookError FE201."""
+    """Returns the C++ source inside the Python call that Inductor wraps around it; raises HookError FE201."""
     match = _BODY.match(body)
     if match is None:
         raise HookError("FE201", f"kernel {name} is not wrapped in cpp_pybinding: {body[:120]!r}")
@@ -23,8 +23,10 @@ def translation_unit(name: str, body: str) -> str:
 
 
 def triton_module(name: str, body: str) -> str:
-    """The Python source inside the call that Inductor wraps around it; raises HookError FE201, and FE202 for a kernel that is
-    written in something else."""
+    """Returns the Python source inside the call that Inductor wraps around it.
+
+    Raises HookError FE201, and FE202 for a kernel in another language.
+    """
     with suppress(SyntaxError):
         match ast.parse(body.strip(), mode="eval").body:
             case ast.Call(
@@ -35,9 +37,10 @@ def triton_module(name: str, body: str) -> str:
             case ast.Call(func=ast.Attribute(value=ast.Name("async_compile"), attr=language)):
                 raise HookError(
                     "FE202",
-                    f"kernel {name} is written in {language}: kernels of a program are C++ for a CPU, or Triton",
-                    hint=f"switch off what chooses {language}: a backend of matmuls in Inductor's configuration, or "
-                    "the option BACKEND of flex_attention",
+                    f"kernel {name} is written in {language}: "
+                    "kernels of a program are C++ for a CPU, or Triton",
+                    hint=f"disable the option that selects {language}: a backend of matmuls in Inductor's "
+                    "configuration, or the option BACKEND of flex_attention",
                 )
             case _:
                 pass
@@ -45,7 +48,8 @@ def triton_module(name: str, body: str) -> str:
 
 
 def kernel_nodes() -> list[Any]:  # Any: scheduler nodes, whose classes differ between versions
-    """The scheduler nodes of the kernel being called: the pending group of the C++ backend, else the current node."""
+    """Returns the scheduler nodes of the kernel being called: the pending group of the C++ backend, else the
+    current node."""
     scheduler = V.graph.scheduler
     for backend in scheduler.backends.values():
         group = getattr(backend, "kernel_group", None)  # C++ scheduling, alone or inside a combined one

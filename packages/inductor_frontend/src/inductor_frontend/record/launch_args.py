@@ -1,4 +1,5 @@
-"""The arguments of kernel calls, typed: Inductor mixes names of buffers with sizes, and writes both as text for C++."""
+"""Types the arguments of kernel calls: Inductor mixes buffer names with sizes, and writes both as text for
+C++."""
 
 from __future__ import annotations
 
@@ -13,14 +14,15 @@ from inductor_frontend.record.events import BufferArg, LaunchArg
 
 
 def cpp_args(texts: Iterable[object], types: Iterable[str]) -> tuple[LaunchArg, ...]:
-    """The arguments of a C++ kernel, which all are text; `types` are C++'s."""
+    """Returns the arguments of a C++ kernel, all of which are text; `types` are C++ types."""
     pairs = zip(map(str, texts), types, strict=True)
     return tuple(BufferArg(text) if type.endswith("*") else _size(text) for text, type in pairs)
 
 
-def triton_args(given: Iterable[object]) -> tuple[LaunchArg, ...]:
-    """The arguments of a Triton kernel: text names buffers, and perhaps sizes. Raises HookError FE202 for others."""
-    return tuple(_triton_arg(arg) for arg in given)
+def triton_args(args: Iterable[object]) -> tuple[LaunchArg, ...]:
+    """Returns the arguments of a Triton kernel. Text names a buffer or a size. Raises HookError FE202 for
+    others."""
+    return tuple(_triton_arg(arg) for arg in args)
 
 
 def _triton_arg(arg: object) -> LaunchArg:
@@ -33,18 +35,17 @@ def _triton_arg(arg: object) -> LaunchArg:
         case ir.IRNode() | sympy.Expr() | int() | float():
             return arg
         case _:
-            raise HookError("FE202", f"a kernel is given {arg!r} of type {type(arg).__name__}")
+            raise HookError("FE202", f"argument {arg!r} of a kernel has type {type(arg).__name__}")
 
 
 def _size(text: str) -> sympy.Expr | int:
     if text.lstrip("-").isdigit():
         return int(text)
-    found = _symbol(text)
-    return sympy.Symbol(text, integer=True) if found is None else found
+    return _symbol(text) or sympy.Symbol(text, integer=True)
 
 
 def _symbol(name: str) -> sympy.Symbol | None:
-    """Inductor's symbol of this name."""
+    """Returns Inductor's symbol of this name; None if it has none."""
     sizes = V.graph.sizevars
-    known = (*sizes.inv_precomputed_replacements, *sizes.shape_env.var_to_range)
-    return next((symbol for symbol in known if symbol.name == name), None)
+    symbols = (*sizes.inv_precomputed_replacements, *sizes.shape_env.var_to_range)
+    return next((symbol for symbol in symbols if symbol.name == name), None)

@@ -1,4 +1,5 @@
-"""Runs Inductor's passes and lowering over a functional FX graph, with our hooks installed in this graph alone."""
+"""Runs Inductor's passes and lowering over a functional FX graph, with hooks installed for this graph
+only."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ from inductor_frontend.export.tensor_kinds import lacks_type
 from inductor_frontend.lazy_bits import without_bits
 from inductor_frontend.record.graph import RecordingGraph
 from inductor_frontend.record.lowering_hints import lowering_hint
-from inductor_frontend.record.partials import told_partials
+from inductor_frontend.record.partials import recording_partials
 from inductor_frontend.record.replacement_traces import equal_replacements_traced_once
 from inductor_frontend.record.resizes import check_resizes
 from inductor_frontend.record.returned_literals import copy_returned_literals
@@ -46,11 +47,14 @@ from inductor_frontend.torch_patches.table import DESCRIPTORS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoweringRequest:
-    """A functional graph to lower. `inputs` are its (fake) inputs; `static_inputs` the positions of weights;
-    `graph_id` numbers graphs for Inductor's logs; `splits_matmuls`: matmuls with few rows on a GPU become sums of parts."""
+    """A functional graph to lower. `inputs` are its (fake) inputs; `static_inputs` the positions of weights.
+
+    `graph_id` numbers graphs for Inductor's logs. `splits_matmuls`: matmuls with few rows on a GPU become
+    sums of parts.
+    """
 
     gm: GraphModule
-    inputs: Sequence[Any]  # Any: fake tensors, symbolic and plain numbers
+    inputs: Sequence[Any]  # Any: fake tensors, and symbolic or concrete numbers
     static_inputs: Sequence[int] = ()
     is_inference: bool = True
     is_backward: bool = False
@@ -60,16 +64,16 @@ class LoweringRequest:
 
 @contextmanager
 def recorded(request: LoweringRequest) -> Iterator[RecordingGraph]:
-    """Post-grad passes, lowering and scheduling; gives the graph with its recording, inside Inductor's context, which is
-    where recordings are read.
+    """Runs post-grad passes, lowering and scheduling. Yields the graph with its recording.
 
-    The graph module is changed by Inductor's passes. Raises HookError, ConversionError FE305 for sparse tensors, and
-    CaptureError FE104 for Inductor's own refusals.
+    Recordings must be read inside this context, which is Inductor's too. Inductor's passes mutate the graph
+    module. Raises HookError, ConversionError FE305 for sparse tensors, and CaptureError FE104 for refusals of
+    Inductor.
     """
     gm = request.gm
     with ExitStack() as stack:
         stack.enter_context(torch.no_grad())
-        # Tracing goes on around us; what we look at are real tensors as well.
+        # The caller may be tracing, and this code also reads real tensors.
         stack.enter_context(_disable_current_modes())
         inputs = without_bits(gm, request.inputs)
         hint = lowering_hint(gm, inputs)
@@ -92,7 +96,7 @@ def recorded(request: LoweringRequest) -> Iterator[RecordingGraph]:
             graph.matmul_decisions = decisions
             stack.enter_context(V.set_graph_handler(graph))
             stack.enter_context(replaced(DESCRIPTORS.by(_CACHE={})))
-            stack.enter_context(told_partials())
+            stack.enter_context(recording_partials())
             stack.enter_context(V.set_extern_kernel_nodes([]))
             graph.run(*inputs)
             graph.codegen()
@@ -101,11 +105,11 @@ def recorded(request: LoweringRequest) -> Iterator[RecordingGraph]:
 
 
 def _log_graph(gm: GraphModule) -> None:
-    """Shows the graph where torch shows it: in `TORCH_LOGS=post_grad_graphs`, and to tlparse."""
-    shown = lazy_format_graph_code(
+    """Logs the graph as torch does: to `TORCH_LOGS=post_grad_graphs` and to tlparse."""
+    code = lazy_format_graph_code(
         "AFTER POST GRAD", gm, include_stride=True, include_device=True, colored=True
     )
-    post_grad_graphs_log.debug("%s", shown)
+    post_grad_graphs_log.debug("%s", code)
     trace_structured(
         "artifact",
         metadata_fn=lambda: {"name": "inductor_post_grad_graph", "encoding": "string"},
@@ -114,28 +118,32 @@ def _log_graph(gm: GraphModule) -> None:
 
 
 def _log_metrics(graph: RecordingGraph) -> None:
-    """Shows what Inductor estimates of the scheduled graph where torch shows it: in `TORCH_LOGS=inductor_metrics`."""
+    """Logs Inductor's estimates of the scheduled graph as torch does: to `TORCH_LOGS=inductor_metrics`."""
     if not inductor_metrics_log.isEnabledFor(INFO):
         return
     num_bytes, elements, runtimes = graph.count_bytes()
     metrics.num_bytes_accessed += num_bytes
     metrics.nodes_num_elem += elements
     metrics.node_runtimes += runtimes
-    shown = {"num_bytes_accessed": num_bytes, "nodes_num_elem": elements, "node_runtimes": runtimes}
-    inductor_metrics_log.info("Graph Metrics:\n%s", shown)
+    estimates = {"num_bytes_accessed": num_bytes, "nodes_num_elem": elements, "node_runtimes": runtimes}
+    inductor_metrics_log.info("Graph Metrics:\n%s", estimates)
 
 
 def _refuse_values(gm: GraphModule) -> None:
-    """Inductor gives sparse values sizes and strides all the same, which no tensor at run time has, and asks objects for them."""
+    """Refuses values without a type in the IR, such as sparse tensors and script objects.
+
+    Inductor assigns sizes and strides to sparse values, which no tensor at run time has, and reads them from
+    objects.
+    """
     for node in gm.graph.nodes:
         for value in pytree.tree_leaves(node.meta.get("val")):
-            found = lacks_type(value) if isinstance(value, torch.Tensor) and not value.is_mkldnn else ""
+            kind = lacks_type(value) if isinstance(value, torch.Tensor) and not value.is_mkldnn else ""
             if node.op == "call_function" and type(value) is torch.ScriptObject:
-                found = f"a {value._type().qualified_name()}, which has no typed form"
-            if found:
+                kind = f"a {value._type().qualified_name()}, which has no typed form"
+            if kind:
                 place = at_node(node.name, str(node.target))
                 raise ConversionError(
-                    "FE305", f"a value is {found}{place}", hint="keep such tensors out of what is captured"
+                    "FE305", f"a value is {kind}{place}", hint="keep such tensors out of what is captured"
                 )
 
 

@@ -1,4 +1,5 @@
-"""Ways out where Inductor refuses a graph: what it cannot lower, found in the graph beforehand."""
+"""Suggests changes for graphs that Inductor refuses: searches the graph for operators that it cannot
+lower."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _ROLLED = (torch.ops.higher_order.scan, torch.ops.higher_order.map_impl)
 
 
 def lowering_hint(gm: fx.GraphModule, inputs: Sequence[Any]) -> str:  # Any: fake tensors and numbers
-    """What to change about control flow and slices that Inductor cannot lower; '' where there are none of them."""
+    """Returns how to change control flow and slices that Inductor cannot lower; '' if the graph has none of
+    them."""
     mode = detect_fake_mode(inputs)
     env = mode.shape_env if mode is not None else None
     for node in _calls(gm):
@@ -34,29 +36,31 @@ def lowering_hint(gm: fx.GraphModule, inputs: Sequence[Any]) -> str:  # Any: fak
         if node.target is torch.ops.aten.slice.Tensor and not LOWERS_ANY_SLICE and env is not None:
             for size in _open_sizes(node, env):
                 return (
-                    f"{node.name} cuts a dimension of size {size}: give it bounds, as Dim(..., min=2, max=4096), or capture with "
-                    "torch 2.13, which lowers slices of any size"
+                    f"{node.name} cuts a dimension of size {size}: "
+                    "give it bounds, as Dim(..., min=2, max=4096), "
+                    "or capture with torch 2.13, which lowers slices of any size"
                 )
         if _is_open_sum(node):
             return (
-                f"{node.name} sums a tensor whose size is known at run time only, which Inductor cannot choose a form for: leave "
-                "torch._inductor.config._collective.auto_select off"
+                f"{node.name} sums a tensor whose size is known at run time only, for which Inductor cannot "
+                "select an implementation: leave torch._inductor.config._collective.auto_select off"
             )
     return ""
 
 
 def _is_open_sum(node: fx.Node) -> bool:
-    """Whether Inductor compares the size of what is summed, which is not a number, with its limit for symmetric memory."""
+    """Returns whether Inductor compares a symbolic size of an all-reduce with its limit for symmetric
+    memory."""
     if not inductor_config._collective.auto_select or str(node.target) not in _SUMS:
         return False
-    summed: Any = node.args[0]  # a node, whose value is fake
+    summed: Any = node.args[0]  # Any: a node, whose value is fake
     return isinstance(summed.meta["val"].numel(), torch.SymInt)
 
 
 def _open_sizes(node: fx.Node, env: Any) -> Iterator[Any]:  # Any: torch's ShapeEnv, and sizes
-    """The sizes of what a slice cuts that have no bounds."""
-    cut: Any = node.args[0]  # a node, whose value is fake
-    sizes: Sequence[Any] = cut.meta["val"].shape
+    """Yields the sizes of a slice's input that have no bounds."""
+    source: Any = node.args[0]  # Any: a node, whose value is fake
+    sizes: Sequence[Any] = source.meta["val"].shape
     for size in sizes:
         if isinstance(size, torch.SymInt) and any(
             None in symbol_range(env, s) for s in size.node.expr.free_symbols

@@ -1,4 +1,5 @@
-"""Inductor's multi-kernels: several kernels for one job, recorded where Inductor would write a class that measures."""
+"""Records Inductor's multi-kernels, several kernels for one computation, in place of a class that benchmarks
+them."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ class RecordingMultiKernels(MultiKernelState):
         self._record = record
 
     def define_kernel(self, kernels: list[Any], kernel_shape_keys: Sequence[object] | None = None) -> str:
-        """The name of the multi-kernel of these kernels, which take the same arguments."""
+        """Returns the name of the multi-kernel of these kernels, which accept the same arguments."""
         return self._named(DefineMulti("", tuple(k.kernel_name for k in kernels)))
 
     def define_templates(
@@ -32,8 +33,8 @@ class RecordingMultiKernels(MultiKernelState):
         own: int,
         operator: OperatorChoice | None = None,
     ) -> str:
-        """The same for instances of a template, each of which takes some of the arguments, has as many as `own` numbers of
-        its grid, and perhaps a size that it was made for; and for an operator besides."""
+        """Returns the name of the multi-kernel of instances of templates, and of `operator`. See
+        `DefineMulti` for the arguments."""
         names = tuple(k.kernel_name for k in kernels)
         return self._named(DefineMulti("", names, own, tuple(hints), operator, tuple(map(tuple, takes))))
 

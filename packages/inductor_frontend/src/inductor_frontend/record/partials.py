@@ -1,7 +1,7 @@
-"""Reductions of two orders in one kernel: along rows, and along columns in part.
+"""Records kernels that reduce in two orders: along rows, and partially along columns.
 
-The kernel leaves one row of partial results for each of its blocks in scratch memory. Inductor adds those up in a line of
-text; what it says is known from the kernel, and recorded as `FinishReduction`.
+The kernel stores one row of partial results for each of its blocks in scratch memory. Inductor sums these
+rows in a line of text. Its content is known from the kernel, and recorded as `FinishReduction`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ from inductor_frontend.record.wrapper import RecordingWrapper, expect_partials
 from inductor_frontend.torch_patches.replaced import replaced
 from inductor_frontend.torch_patches.table import KERNEL_CALLS
 
-# Any in this file: Inductor's kernels, whose members differ between versions.
+# Any in this file: Inductor's kernels, whose members differ between versions of torch.
 
 
 def partials_of(kernel: Any) -> list[FinishReduction]:
-    """What a kernel leaves in its scratch memory, in the order in which Inductor finishes it."""
+    """Returns the partial results in a kernel's scratch memory, in the order in which Inductor reduces
+    them."""
     [workspace] = kernel.args.workspace_args
     rows = kernel.numels["x"] + kernel.rsplit_size - 1
     return [
@@ -39,8 +40,8 @@ def partials_of(kernel: Any) -> list[FinishReduction]:
 
 
 @contextmanager
-def told_partials() -> Iterator[None]:
-    """While the context is active, kernels that leave partial results tell the wrapper so once they are called."""
+def recording_partials() -> Iterator[None]:
+    """Passes the partial results of each called kernel to the wrapper, while the context is active."""
     plain = KERNEL_CALLS.own()
 
     def call_kernel(kernel: Any, *args: Any, **kwargs: Any) -> None:

@@ -1,7 +1,8 @@
-"""Inductor's passes trace each kind of replacement once a graph.
+"""Caches traces of replacements in Inductor's passes, for the duration of one graph.
 
-What takes the place of a match is a function, which torch traces for every match: some 6 ms each. In a model of equal layers a pattern
-matches in every layer with tensors of the same sizes (a bias that the kernel after a matmul adds), and the traces are equal.
+A pattern's replacement is a function, which torch traces for every match in about 6 ms. In a model of equal
+layers, a pattern matches in every layer with tensors of the same sizes (such as a bias that is added after a
+matmul), and the traces are equal.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from inductor_frontend.torch_patches.replaced import replaced
 from inductor_frontend.torch_patches.table import REPLACEMENT_TRACES
 
-# Any in this file: what a function of torch's is traced with, and what a node knows.
+# Any in this file: functions and arguments that torch traces, and metadata of nodes.
 Trace = Callable[..., fx.GraphModule]
 
 _NUMBERS = (bool, int, float, type(None), str, torch.dtype, torch.device)
@@ -28,54 +29,55 @@ _NUMBERS = (bool, int, float, type(None), str, torch.dtype, torch.device)
 
 @dataclass(frozen=True, slots=True)
 class _Traced:
-    """A trace, and what its nodes knew: whoever asked for it first adds to that."""
+    """A trace with a copy of its nodes' metadata, which the first user of the trace mutates."""
 
     graph: fx.GraphModule
-    facts: Mapping[fx.Node, Mapping[str, Any]]
+    metadata: Mapping[fx.Node, Mapping[str, Any]]
 
     def again(self) -> fx.GraphModule:
-        """The same graph, as if it had been traced anew: its results lie in memory of their own."""
-        for node, facts in self.facts.items():
+        """Returns the graph in the state of a new trace; its fake results have new storages."""
+        for node, metadata in self.metadata.items():
             node.meta.clear()
-            node.meta.update({k: _copied(v) for k, v in facts.items()})
+            node.meta.update({k: _copied(v) for k, v in metadata.items()})
             if node.op == "call_function":
-                node.meta["val"] = _alike(facts["val"])
+                node.meta["val"] = _alike(metadata["val"])
         return self.graph
 
 
 @dataclass(slots=True)
 class _Traces:
-    """The traces of one graph's replacements, by what decides them; None for one that is not taken again."""
+    """Cache of traces of one graph's replacements; None for a trace that cannot be reused."""
 
     trace: Trace
-    found: dict[Hashable, _Traced | None] = field(default_factory=dict)
+    entries: dict[Hashable, _Traced | None] = field(default_factory=dict)
 
     def __call__(self, function: Any, args: Sequence[Any], **options: Any) -> fx.GraphModule:
-        """What `trace` makes of a function."""
+        """Traces a function, or returns its cached trace."""
         key = _key(function, args, options)
-        known = None if key is None else self.found.get(key)
-        if known is not None:
-            return known.again()
+        entry = None if key is None else self.entries.get(key)
+        if entry is not None:
+            return entry.again()
         graph = self.trace(function, args, **options)
-        if key is not None and key not in self.found:
-            self.found[key] = _reusable(graph, args)
+        if key is not None and key not in self.entries:
+            self.entries[key] = _reusable(graph, args)
         return graph
 
 
 @contextmanager
 def equal_replacements_traced_once() -> Iterator[None]:
-    """While the context is active, which is for the passes over one graph, torch traces equal replacements once."""
+    """Lets torch trace equal replacements once while the context is active: for the passes over one graph."""
     with replaced(REPLACEMENT_TRACES.by(fwd_only=_Traces(REPLACEMENT_TRACES.own()))):
         yield
 
 
 def _key(function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Hashable | None:
-    """What decides a trace; None where that cannot be told: a function that holds more than numbers, sizes that are symbols."""
+    """Returns the cache key of a trace; None if the function captures more than plain values, or a size is
+    symbolic."""
     if type(function) is not FunctionType:
         return None
-    held = [cell.cell_contents for cell in function.__closure__ or ()]
-    held += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-    plain = [*held, *(x for x in args if not isinstance(x, torch.Tensor))]
+    captured = [cell.cell_contents for cell in function.__closure__ or ()]
+    captured += [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+    plain = [*captured, *(x for x in args if not isinstance(x, torch.Tensor))]
     tensors = [x for x in args if isinstance(x, torch.Tensor)]
     if not all(type(x) in _NUMBERS for x in plain) or not all(map(_is_plain, tensors)):
         return None
@@ -83,7 +85,7 @@ def _key(function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Hash
     kinds = tuple(_layout(x) if isinstance(x, torch.Tensor) else (type(x), repr(x)) for x in args)
     return (
         function.__code__,
-        tuple((type(x), repr(x)) for x in held),
+        tuple((type(x), repr(x)) for x in captured),
         kinds,
         which,
         tuple(sorted(options.items())),
@@ -91,7 +93,7 @@ def _key(function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Hash
 
 
 def _is_plain(x: Any) -> bool:
-    """Whether it is a tensor that sizes, strides, type and device say everything about."""
+    """Returns whether sizes, strides, dtype and device describe a tensor completely."""
     return (
         type(x) is FakeTensor
         and x.layout is torch.strided
@@ -105,7 +107,7 @@ def _layout(x: torch.Tensor) -> Hashable:
 
 
 def _reusable(graph: fx.GraphModule, args: Sequence[Any]) -> _Traced | None:
-    """A trace that can be taken again: each of its operators gives one tensor, in memory of its own."""
+    """Returns the entry of a trace; None unless each of its operators returns one tensor in a new storage."""
     storages = {_storage(x) for x in args if isinstance(x, torch.Tensor)}
     for node in graph.graph.nodes:
         if node.op in ("placeholder", "output"):
@@ -116,8 +118,8 @@ def _reusable(graph: fx.GraphModule, args: Sequence[Any]) -> _Traced | None:
         if value.storage_offset() or _storage(value) in storages:
             return None
         storages.add(_storage(value))
-    facts = {node: {k: _copied(v) for k, v in node.meta.items()} for node in graph.graph.nodes}
-    return _Traced(graph, facts)
+    metadata = {node: {k: _copied(v) for k, v in node.meta.items()} for node in graph.graph.nodes}
+    return _Traced(graph, metadata)
 
 
 def _copied(value: Any) -> Any:

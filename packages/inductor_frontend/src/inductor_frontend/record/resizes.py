@@ -1,4 +1,4 @@
-"""Refuses functional graphs in which torch has lost which tensor's storage a model resizes."""
+"""Refuses functional graphs in which torch no longer knows which tensor's storage a model resizes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RESIZE = torch.ops.inductor.resize_storage_bytes_.default
 
 
 def check_resizes(gm: fx.GraphModule) -> None:
-    """Raises CaptureError FE105 where a functional graph no longer says which of two tensors is resized."""
+    """Raises CaptureError FE105 if a functional graph does not define which of two tensors is resized."""
     resizes = gm.graph.find_nodes(op="call_function", target=_RESIZE)
     copies = gm.graph.find_nodes(op="call_function", target=_COPY) if resizes else []
     for copy in copies:
@@ -24,13 +24,14 @@ def check_resizes(gm: fx.GraphModule) -> None:
             if resize.args[0] in {*_versions(value)} - {owner}:
                 raise CaptureError(
                     "FE105",
-                    f"the storage of {owner} is resized at node {resize.name}, after the graph has written it",
+                    f"the storage of {owner} is resized at node {resize.name}, after a write of the graph",
                     hint="resize it outside the compiled part, or before it is written",
                 )
 
 
 def _versions(value: fx.Node) -> Iterator[fx.Node]:
-    """A value, and what it was before each write: operators in place became functions of what they changed."""
+    """Yields a value and its versions before each write: functionalization replaced in-place operators by
+    functions of them."""
     while True:
         yield value
         source = value.args[0] if value.op == "call_function" and value.args else None

@@ -1,4 +1,4 @@
-"""Copies literals that a graph returns, so that callers get memory of their own."""
+"""Copies literals that a graph returns, so that each caller receives a separate storage."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ _LIFT = torch.ops.aten.lift_fresh_copy.default
 
 
 def copy_returned_literals(gm: fx.GraphModule) -> None:
-    """Copies the attributes that are returned, or views of them: Inductor's passes drop operators that change nothing."""
+    """Copies attributes that are returned, directly or as views: Inductor's passes remove operators that
+    change nothing."""
     for root in {root_of(n): None for n in gm.graph.output_node().all_input_nodes}:
         if root.op == "get_attr" and isinstance(root.meta.get("val"), torch.Tensor):
             with gm.graph.inserting_after(root):

@@ -1,13 +1,13 @@
-"""Values from before a write, which Inductor's passes would otherwise read after it.
+"""Preserves values from before a write, which Inductor's passes would otherwise read after it.
 
-In a functional graph an input stands for what it held at the start, and a clone for what its source held. Inductor
-removes clones that look like their source, also where the source is overwritten before the clone is used, or by the
-very operator that uses it:
+In a functional graph an input denotes its initial content, and a clone the content of its source. Inductor
+removes clones that match their source, even if the source is overwritten before the clone is used, or by the
+operator that uses it:
 
-    t = x.clone(); x.copy_(y); y.copy_(t)    # y would get its own old value back
-    x[1:] = x[:-1].clone()                   # reads what it has just written
+    t = x.clone(); x.copy_(y); y.copy_(t)    # y would receive its own old value
+    x[1:] = x[:-1].clone()                   # would read elements that it has just written
 
-Here the value gets an operator of its own, which Inductor keeps.
+Here the value is copied by a separate operator, which Inductor keeps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from inductor_frontend.torch_patches._compat import removed_copy_of
 
 _ATEN = torch.ops.aten
 
-# Inductor writes their results over their first argument where it can.
+# Inductor computes these in place, on their first argument, if it can.
 _IN_PLACE = frozenset(
     {
         _ATEN.as_strided_scatter.default,
@@ -37,7 +37,8 @@ _IN_PLACE = frozenset(
 
 
 def keep_old_values(gm: fx.GraphModule, fake_mode: FakeTensorMode) -> None:
-    """Changes a functional graph (and the graphs in it) whose only writes are copies into inputs, after each other."""
+    """Mutates a functional graph and its subgraphs, in which the only writes are consecutive copies to
+    inputs."""
     for module in gm.modules():
         if isinstance(module, fx.GraphModule):
             _Keeper(module.graph, fake_mode).run()
@@ -53,9 +54,9 @@ class _Keeper:
         for node in list(self._graph.nodes):
             if node.target is _ATEN.copy_.default:
                 target, value, *_ = node.args
-                written = first_write.get(_root(value))
-                if written is not None and value < written:
-                    self._keep(node, value, written)
+                write = first_write.get(_root(value))
+                if write is not None and value < write:
+                    self._keep(node, value, write)
                 first_write.setdefault(_root(target), node)
             elif node.target in _IN_PLACE:
                 base = _root(node.args[0])
@@ -64,25 +65,25 @@ class _Keeper:
                         self._keep(node, value, node)
 
     def _keep(self, user: fx.Node, value: fx.Node, before: fx.Node) -> None:
-        """`user` gets a copy of `value` that is made in front of `before`."""
+        """Replaces `value` in the arguments of `user` by a copy that is inserted in front of `before`."""
         with self._graph.inserting_before(before):
-            kept = self._graph.call_function(_ATEN.lift_fresh_copy.default, (value,))
-        kept.meta = dict(value.meta)
+            copy = self._graph.call_function(_ATEN.lift_fresh_copy.default, (value,))
+        copy.meta = dict(value.meta)
         with self._fake_mode:
-            kept.meta["val"] = torch.clone(value.meta["val"])
+            copy.meta["val"] = torch.clone(value.meta["val"])
         first, *rest = user.args
-        user.args = (first, *fx.map_arg(tuple(rest), lambda n: kept if n is value else n))
+        user.args = (first, *fx.map_arg(tuple(rest), lambda n: copy if n is value else n))
 
 
 def _root(node: fx.Node) -> fx.Node:
-    """The node whose memory this one shows, once Inductor has removed what it can."""
+    """Returns the node whose memory this one shares after Inductor has removed views and copies."""
     while (source := _source(node)) is not None:
         node = source
     return node
 
 
 def _source(node: fx.Node) -> fx.Node | None:
-    """What a view, or a copy that Inductor removes, is made from."""
+    """Returns the source of a view, or of a copy that Inductor removes."""
     if not is_view(node):
         return _copied(node)
     source = node.args[0]
@@ -90,13 +91,13 @@ def _source(node: fx.Node) -> fx.Node | None:
 
 
 def _copied(node: fx.Node) -> fx.Node | None:
-    """The source of a copy that Inductor removes; by its own rules."""
-    found = removed_copy_of(node)
-    if found is None:
+    """Returns the source of a copy that Inductor removes, by Inductor's own rules."""
+    copy = removed_copy_of(node)
+    if copy is None:
         return None
-    condition, source = found
+    condition, source = copy
     if not isinstance(source, fx.Node):
         return None
     valid, args, kwargs = get_fake_args_kwargs(node)
-    removed = valid and same_meta(node, source) and condition(*args, **kwargs)
-    return source if removed else None
+    is_removed = valid and same_meta(node, source) and condition(*args, **kwargs)
+    return source if is_removed else None

@@ -3,9 +3,10 @@
     addmm(bias, a, b)   ->   parts = bmm(a as [parts, rows, length], b as [parts, length, columns])
                              parts[0] + parts[1] + ... + bias
 
-Operands are views of what they were. The sum is written as additions, which Inductor inlines into the kernels that use it; a kernel that
-only adds would be one more, so a matmul stays whole unless such a kernel uses it. The pass runs after Inductor's own passes and
-those of the user (`post_grad_custom_post_pass`), which see whole matmuls, and what Inductor's patterns fold stays folded.
+Operands become views of the original operands. The sum is written as additions, which Inductor inlines into
+the kernels that use it. A matmul stays whole unless a generated kernel uses it, since a kernel for the
+addition alone would be an additional launch. The pass runs after Inductor's own passes and the user's
+(`post_grad_custom_post_pass`): they see whole matmuls, and matmuls that Inductor's patterns fold stay folded.
 """
 
 from __future__ import annotations
@@ -28,11 +29,13 @@ _LOG = logging.getLogger(__name__)
 _ATEN = torch.ops.aten
 _MATMULS = (_ATEN.mm.default, _ATEN.addmm.default)
 _OF_VALUES = ("eager_input_vals", "tensor_meta", "unbacked_bindings", "val")
-"""Metadata of a node about its own value; the rest says where it comes from, and holds for what replaces it."""
+"""Metadata that describes the node's own value. The other keys describe its source, and apply to its
+replacement too."""
 
 
 def multiprocessors_of(device: torch.device) -> int | None:
-    """How many multiprocessors a GPU has, which need not be here (`devices.absent_gpu`); None for other devices."""
+    """Returns the number of multiprocessors of a GPU, present or emulated (`devices.absent_gpu`); None for
+    other devices."""
     if device.type != "cuda":
         return None
     return int(torch.cuda.get_device_properties(device).multi_processor_count)
@@ -41,32 +44,35 @@ def multiprocessors_of(device: torch.device) -> int | None:
 def split_matmuls(
     gm: GraphModule, multiprocessors: Callable[[torch.device], int | None] = multiprocessors_of
 ) -> tuple[MatmulDecision, ...]:
-    """Splits the matmuls of a graph and of its subgraphs for which that pays (`split_rule`), and says what became of each, in
-    order. Nodes have fake values (`meta["val"]`), and new ones get theirs."""
-    found: list[MatmulDecision] = []
+    """Splits the matmuls of a graph and its subgraphs for which that is profitable (`split_rule`).
+
+    Returns a decision for each matmul, in order. Nodes must have fake values (`meta["val"]`); new nodes get
+    theirs.
+    """
+    decisions: list[MatmulDecision] = []
     for module in gm.modules():
         if isinstance(module, GraphModule):
-            found += _split_graph(module, multiprocessors)
-    for one in found:
-        _LOG.debug("matmul %s %s: %s", one.node, one.sizes, one.outcome)
-    _LOG.info("%d of %d matmuls are split", sum(one.parts > 1 for one in found), len(found))
-    return tuple(found)
+            decisions += _split_graph(module, multiprocessors)
+    for decision in decisions:
+        _LOG.debug("matmul %s %s: %s", decision.node, decision.sizes, decision.outcome)
+    _LOG.info("%d of %d matmuls are split", sum(decision.parts > 1 for decision in decisions), len(decisions))
+    return tuple(decisions)
 
 
 def _split_graph(
     gm: GraphModule, multiprocessors: Callable[[torch.device], int | None]
 ) -> list[MatmulDecision]:
-    found: list[MatmulDecision] = []
-    # From the end: a matmul is fused with the sum of a split one that it is added to.
+    decisions: list[MatmulDecision] = []
+    # In reverse: a matmul is fused with the sum of a split matmul that it is added to.
     for node in reversed(gm.graph.nodes):
         if node.op == "call_function" and node.target in _MATMULS:
-            one = _decision(node, multiprocessors)
-            found.append(one)
-            if one.parts > 1:
-                _split(node, one.parts)
-    if any(one.parts > 1 for one in found):
+            decision = _decision(node, multiprocessors)
+            decisions.append(decision)
+            if decision.parts > 1:
+                _split(node, decision.parts)
+    if any(decision.parts > 1 for decision in decisions):
         gm.recompile()
-    return found[::-1]
+    return decisions[::-1]
 
 
 def _decision(node: Node, multiprocessors: Callable[[torch.device], int | None]) -> MatmulDecision:
@@ -75,7 +81,7 @@ def _decision(node: Node, multiprocessors: Callable[[torch.device], int | None])
     sizes = f"[{rows}, {summed}] x [{summed}, {columns}]"
     if not all(isinstance(n, int) for n in (rows, summed, columns)):
         return MatmulDecision(node.name, sizes, why="a size is symbolic")
-    known = MatmulSizes(rows, summed, columns)
+    matmul = MatmulSizes(rows, summed, columns)
     processors = multiprocessors(a.device)
     why = ""
     if processors is None:
@@ -83,7 +89,7 @@ def _decision(node: Node, multiprocessors: Callable[[torch.device], int | None])
     elif config.triton.native_matmul:
         why = "a kernel of Inductor's (triton.native_matmul)"
     elif a.dtype is not torch.float32:
-        # A batched matmul rounds each part to the type of its operands, which one matmul of halves does not do.
+        # A batched matmul rounds each part to the dtype of its operands; one matmul of float16 does not.
         why = f"elements are {str(a.dtype).removeprefix('torch.')}, not float32"
     elif any(factor != 1 for factor in node.kwargs.values()):
         why = "it has factors alpha or beta"
@@ -91,9 +97,9 @@ def _decision(node: Node, multiprocessors: Callable[[torch.device], int | None])
         why = f"{rows} rows, more than {MOST_ROWS}"
     elif rows < LEAST_ROWS:
         why = f"{rows} rows, fewer than {LEAST_ROWS}"
-    elif (parts := parts_of(known, processors)) == 1:
+    elif (parts := parts_of(matmul, processors)) == 1:
         why = (
-            f"no two parts are long enough and fit {processors} multiprocessors with {known.blocks} block(s)"
+            f"no two parts are long enough and fit {processors} multiprocessors with {matmul.blocks} block(s)"
         )
     elif not _is_inlined(node):
         why = "no generated kernel uses it, which the sum could be part of"
@@ -103,12 +109,12 @@ def _decision(node: Node, multiprocessors: Callable[[torch.device], int | None])
 
 
 def _operands(node: Node) -> list[Node]:
-    """The two matrices; a bias comes before them."""
+    """Returns the two matrices, which follow an optional bias."""
     return [x for x in node.args[-2:] if isinstance(x, Node)]
 
 
 def _is_inlined(node: Node) -> bool:
-    """Whether a kernel that Inductor generates uses this value, or a view of it."""
+    """Returns whether a generated kernel uses this value, or a view of it."""
     return any(
         _is_generated(user.target) or (_is_view(user.target) and _is_inlined(user)) for user in node.users
     )
@@ -119,8 +125,10 @@ def _is_view(target: object) -> bool:
 
 
 def _is_generated(target: object) -> bool:
-    """Whether Inductor makes loops of calls of this operator. Of others it calls a library's, and what it has a template or a
-    collective for is lowered in modules of its own."""
+    """Returns whether Inductor generates loops for calls of this operator.
+
+    Other operators are library calls, or have a template or a collective whose lowering is in another module.
+    """
     if not isinstance(target, OpOverload) or target.is_view or target in fallbacks:
         return False
     lowering = lowerings.get(target)
@@ -134,9 +142,9 @@ def _split(node: Node, parts: int) -> None:
     columns, length = b.meta["val"].shape[1], summed // parts
     with node.graph.inserting_before(node):
         tall = _call(node, "rows", _ATEN.reshape.default, a, [rows, parts, length])
-        left = _call(node, "left", _ATEN.permute.default, tall, [1, 0, 2])
-        right = _call(node, "right", _ATEN.reshape.default, b, [parts, length, columns])
-        batched = _call(node, "parts", _ATEN.bmm.default, left, right)
+        lhs = _call(node, "left", _ATEN.permute.default, tall, [1, 0, 2])
+        rhs = _call(node, "right", _ATEN.reshape.default, b, [parts, length, columns])
+        batched = _call(node, "parts", _ATEN.bmm.default, lhs, rhs)
         terms = [_call(node, f"part{i}", _ATEN.select.int, batched, 0, i) for i in range(parts)]
         total = _sum(node, terms)
         if len(node.args) > 2:
@@ -146,7 +154,7 @@ def _split(node: Node, parts: int) -> None:
 
 
 def _sum(node: Node, terms: Sequence[Node]) -> Node:
-    """The sum by halves, as deep as it must be."""
+    """Returns the sum as a balanced tree of minimal depth."""
     if len(terms) == 1:
         return terms[0]
     middle = (len(terms) + 1) // 2
@@ -154,9 +162,9 @@ def _sum(node: Node, terms: Sequence[Node]) -> Node:
 
 
 def _call(node: Node, name: str, target: OpOverload, *args: Any) -> Node:  # Any: arguments of a node
-    """A call in place of `node`, with where that comes from, and its own fake value."""
-    made = node.graph.create_node("call_function", target, args, name=f"{node.name}_{name}")
-    made.meta = {key: value for key, value in node.meta.items() if key not in _OF_VALUES}
+    """Inserts a call in place of `node`, with its provenance and a new fake value."""
+    call = node.graph.create_node("call_function", target, args, name=f"{node.name}_{name}")
+    call.meta = {key: value for key, value in node.meta.items() if key not in _OF_VALUES}
     with node.meta["val"].fake_mode:
-        made.meta["val"] = target(*map_arg(args, lambda x: x.meta["val"]))
-    return made
+        call.meta["val"] = target(*map_arg(args, lambda x: x.meta["val"]))
+    return call

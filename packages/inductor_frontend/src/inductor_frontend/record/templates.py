@@ -1,8 +1,9 @@
-"""Inductor's templates of matmuls, convolutions and attention: every instance is kept, none is measured.
+"""Keeps all instances of Inductor's templates of matmuls, convolutions and attention, without benchmarking
+them.
 
-Inductor makes a list of choices for such an op: instances of a template, which differ in their blocks, and the library's
-operator. Then it compiles and measures them, now or while it fuses. Here the list itself is what the graph holds, as one
-node that fuses as any template does.
+For such an op, Inductor creates a list of choices: instances of a template, which differ in their block
+sizes, and the library's operator. It then compiles and benchmarks them, at once or during fusion. Here the
+graph contains the list itself, as one node that fuses like any template.
 """
 
 from __future__ import annotations
@@ -38,19 +39,20 @@ from inductor_frontend.torch_patches.table import (
     TEMPLATE_SELECTOR,
 )
 
-# Any in this file: Inductor's choices, kernels and nodes, which differ between versions.
+# Any in this file: Inductor's choices, kernels and nodes, which differ between versions of torch.
 
 
 class TemplateChoices(ir.TritonTemplateBuffer):
-    """A buffer that any of several instances of templates makes."""
+    """A buffer that any of several template instances can compute."""
 
     choices: tuple[Any, ...]
     extern: Any = None
-    """Inductor's choice of an operator that computes the same; None: there is none, or it is not wanted."""
+    """Inductor's choice of an operator that computes the same; None if no such operator exists, or it is
+    disabled."""
 
 
 class _AllOf(ir.ChoiceCaller):
-    """Takes the place of a choice that Inductor has made."""
+    """Stands in for the choice that Inductor would select, and contains all of them."""
 
     def __init__(self, choices: Sequence[Any], extern: Any = None) -> None:
         first = choices[0]
@@ -80,44 +82,46 @@ def _select(
     choices: list[Any],
     input_nodes: list[Any],
     layout: Any,
-    **given: Any,
+    **options: Any,
 ) -> Any:
-    """All instances of templates; where there are none, the library's operator, or else what Inductor names first. An
-    instance with less inputs than there are leaves something out (on a CPU, Inductor's forget a convolution's bias)."""
-    able = [c for c in choices if isinstance(c, TritonTemplateCaller)]
-    templates = [c for c in able if len(c.input_nodes) >= len(input_nodes)]
+    """Selects all template instances; without any, the library's operator, or else Inductor's first choice.
+
+    An instance with fewer inputs than the op omits one (on a CPU, Inductor's templates ignore a convolution's
+    bias).
+    """
+    callers = [c for c in choices if isinstance(c, TritonTemplateCaller)]
+    templates = [c for c in callers if len(c.input_nodes) >= len(input_nodes)]
     externs: list[Any] = [c for c in choices if isinstance(c, ExternKernelCaller)]
-    kept: list[Any] = (externs or choices)[:1]
+    selection: list[Any] = (externs or choices)[:1]
     if templates:
         operators = [c for c in externs if operators_too and operator_choice(c) is not None]
-        kept = [_AllOf(_for_sizes(templates), next(iter(operators), None))]
-    return plain(cache, name, kept, input_nodes, layout, **given)
+        selection = [_AllOf(_for_sizes(templates), next(iter(operators), None))]
+    return plain(cache, name, selection, input_nodes, layout, **options)
 
 
 def operator_choice(extern: Any) -> OperatorChoice | None:
-    """The operator that one of Inductor's choices calls; None for one without a variant that writes its result into an
-    argument."""
+    """Returns the operator that one of Inductor's choices calls; None if it has no out variant."""
     overload = _overload(extern.choice)
     if overload is None or extern.choice.kernel_creator is not None:
         return None
     if not written_arguments(overload):
-        overload = getattr(overload.overloadpacket, "out", None)  # operators name their variants themselves
+        overload = getattr(overload.overloadpacket, "out", None)  # not every operator has one of this name
     if not isinstance(overload, OpOverload) or len(written_arguments(overload)) != 1:
         return None
     return OperatorChoice(overload, len(extern.input_nodes), dict(extern.kwargs))
 
 
 def _overload(choice: Any) -> OpOverload | None:
-    """What a choice calls: it names the overload, or calls an operator that has only one."""
-    found = choice.op_overload
-    if found is None and isinstance(packet := choice.to_callable(), OpOverloadPacket):
+    """Returns the overload of a choice: it has the overload, or an operator with only one overload."""
+    overload = choice.op_overload
+    if overload is None and isinstance(packet := choice.to_callable(), OpOverloadPacket):
         names = packet.overloads()  # type: ignore[no-untyped-call]  # torch leaves it so
-        found = getattr(packet, names[0]) if len(names) == 1 else None
-    return found if isinstance(found, OpOverload) else None
+        overload = getattr(packet, names[0]) if len(names) == 1 else None
+    return overload if isinstance(overload, OpOverload) else None
 
 
 def _for_sizes(choices: list[Any]) -> list[Any]:
-    """Of choices made for several sizes, those for the sizes that are known; where they are not, those for hints."""
+    """Returns the choices for concrete sizes, or, if a size is symbolic, those for size hints."""
     hinted = [c for c in choices if c.hint_override is not None]
     first = choices[0]
     sizes = [s for size in (first.layout.size, *(n.get_size() for n in first.input_nodes)) for s in size]
@@ -128,7 +132,7 @@ def _for_sizes(choices: list[Any]) -> list[Any]:
 def _codegen_choices(
     scheduling: Any, template: Any, epilogue: Sequence[Any], prologue: Sequence[Any]
 ) -> None:
-    """Writes a kernel for each choice, and one call, which gives all of them the same arguments, and each a grid."""
+    """Generates a kernel for each choice, and one call with shared arguments and a grid for each kernel."""
     node = template.node
     kernels = []
     for choice in node.choices:
@@ -141,8 +145,10 @@ def _codegen_choices(
 
 
 def call_choices(kernels: list[Any], hints: list[int | None], extern: Any = None) -> None:
-    """Writes the one call of these kernels. Raises HookError FE202 where they take different arguments, or have a grid that
-    is not an expression."""
+    """Generates the one call of these kernels.
+
+    Raises HookError FE202 if they have different arguments, or a grid that is not an expression.
+    """
     wrapper: Any = V.graph.wrapper_code
     grids = [kernel.additional_call_args_and_types()[0] for kernel in kernels]
     scratch = [bool(kernel.args.workspace_args) for kernel in kernels]
@@ -152,7 +158,8 @@ def call_choices(kernels: list[Any], hints: list[int | None], extern: Any = None
     if not all(grids) or any(a != args[0] for a in args):
         raise HookError(
             "FE202",
-            f"the instances of template kernel {name} take different arguments, or have a grid that only Python computes",
+            f"the instances of template kernel {name} have different arguments, "
+            "or a grid that only Python computes",
             hint='capture with CaptureOptions(matmuls="extern")',
         )
     workspaces = {w.outer_name for w in kernels[0].args.workspace_args}
@@ -166,32 +173,37 @@ def call_choices(kernels: list[Any], hints: list[int | None], extern: Any = None
     wrapper.generate_kernel_call(multi, [*args[0], *(size for grid in grids for size in grid), *tensors])
 
 
-def _unloaded(code: str, extra: str = "", **given: Any) -> Any:
-    """What Inductor wants to know of an instance's module, which is not loaded: nobody runs it."""
+def _unloaded(code: str, extra: str = "", **options: Any) -> Any:
+    """Returns the attributes that Inductor reads of an instance's module, which is never loaded or run."""
     return SimpleNamespace(__file__="", key=hashlib.sha256((code + extra).encode()).hexdigest())
 
 
 @cache
 def _selector() -> AlgorithmSelectorCache:
-    """What Inductor selects with in captures where the process has measured nothing yet. It has no key for measurements: `_select` leaves
-    it one choice. Torch makes its own when it needs one."""
+    """Returns a selector for captures in a process that has not benchmarked anything yet.
+
+    It needs no key for measurements, since `_select` passes it one choice. Torch creates its own selector
+    when needed.
+    """
     with replaced(MEASUREMENT_KEY.by(__init__=lambda self: None)):
         return AlgorithmSelectorCache()
 
 
 @contextmanager
 def keeping_choices(operators_too: bool) -> Iterator[None]:
-    """While the context is active, Inductor keeps all instances of templates, with the operators that compute the same if asked to, and
-    neither loads nor measures them."""
+    """Keeps all template instances while the context is active; they are neither loaded nor benchmarked.
+
+    With `operators_too`, operators that compute the same are kept as well.
+    """
     select, codegen = TEMPLATE_CHOICES.own(), TEMPLATE_CODE.own()
 
-    def selecting(cache: Any, *args: Any, **given: Any) -> Any:
-        return _select(select, operators_too, cache, *args, **given)
+    def selecting(cache: Any, *args: Any, **options: Any) -> Any:
+        return _select(select, operators_too, cache, *args, **options)
 
-    def generating(scheduling: Any, node: Any, epilogue: Any, prologue: Any, **given: Any) -> Any:
+    def generating(scheduling: Any, node: Any, epilogue: Any, prologue: Any, **options: Any) -> Any:
         if isinstance(node.node, TemplateChoices):
             return _codegen_choices(scheduling, node, epilogue, prologue)
-        return codegen(scheduling, node, epilogue, prologue, **given)
+        return codegen(scheduling, node, epilogue, prologue, **options)
 
     with replaced(
         TEMPLATE_CHOICES.by(__call__=selecting),

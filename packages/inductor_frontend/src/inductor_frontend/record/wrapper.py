@@ -1,6 +1,6 @@
-"""The wrapper code generator that Inductor's scheduler talks to: it writes no text, it records events.
+"""Records events in place of the wrapper code that Inductor's scheduler generates.
 
-Every hook that Inductor may call is either overridden here with a recording, or ends in `writeline`, which refuses.
+Every hook that Inductor may call either records an event, or ends in `writeline`, which refuses it.
 """
 
 from __future__ import annotations
@@ -36,28 +36,29 @@ def _list(values: Any) -> list[Any]:  # Any: Inductor's arguments
 
 
 def buffer_under(node: ir.IRNode) -> ir.Buffer:
-    """The buffer under a chain of views and boxes."""
+    """Returns the buffer under a chain of views and boxes."""
     while not isinstance(node, ir.Buffer):
-        node = node.unwrap_view() if isinstance(node, ir.BaseView) else node.data  # type: ignore[attr-defined]  # boxes
+        is_view = isinstance(node, ir.BaseView)
+        node = node.unwrap_view() if is_view else node.data  # type: ignore[attr-defined]  # boxes
     return node
 
 
 def _changed_inputs(node: object) -> list[str]:
-    """Names of the inputs that a template writes to."""
-    written = node.mutated_inputs if isinstance(node, ir.TritonTemplateBuffer) else None
-    return [x.get_name() for x in written or ()]
+    """Returns names of the inputs that a template mutates."""
+    inputs = node.mutated_inputs if isinstance(node, ir.TritonTemplateBuffer) else None
+    return [x.get_name() for x in inputs or ()]
 
 
 def _operand(raw: object, arg: object) -> object:
-    """An argument of a model's own kernel: of a descriptor, the tensor."""
+    """Returns an argument of a model's own kernel; for a descriptor, its tensor."""
     if isinstance(raw, ir.TMADescriptorStable):
         return raw.get_tensor()
     return raw if isinstance(raw, ir.IRNode) else arg
 
 
 def record_own_kernel(wrapper: RecordingWrapper, node: ir.UserDefinedTritonKernel) -> None:
-    """Records a kernel that the model brings along: Inductor collects its source, and calls the hooks that define and
-    call a kernel."""
+    """Records a kernel that the model provides: Inductor collects its source, and calls the hooks that define
+    and call it."""
     wrapper._own = node
     without_options(node)
     try:
@@ -67,23 +68,24 @@ def record_own_kernel(wrapper: RecordingWrapper, node: ir.UserDefinedTritonKerne
 
 
 def expect_partials(wrapper: RecordingWrapper, partials: Iterable[events.FinishReduction]) -> None:
-    """Says what the kernel that was just called leaves in part."""
+    """Sets the partial results of the kernel that was just called."""
     wrapper._partials = tuple(partials)
 
 
 class RecordingWrapper(PythonWrapperCodegen):
     """Records one graph's wrapper as `events`. Parameters of hooks are Inductor's; see the base class.
 
-    `caller` is the wrapper of the graph that a subgraph belongs to: the kernels of a program are numbered together,
-    and each source is defined once."""
+    `caller` is the wrapper of the graph that calls a subgraph: kernels of a program are numbered together,
+    and each source is defined once.
+    """
 
     _partials: tuple[events.FinishReduction, ...] = ()
-    """What the kernel that was called last leaves in part: Inductor writes a line for each."""
+    """Partial results of the last called kernel: Inductor writes a line for each."""
 
     def __init__(self, caller: RecordingWrapper | None = None) -> None:
         self.caller = caller
         self.events: list[events.Event] = []
-        self._own: Any = None  # Any: Inductor's class says less of itself than is read of it
+        self._own: Any = None  # Any: Inductor's class does not declare all attributes that are read here
         self._unchecked: dict[str, None] = {}
         self._unaligned: dict[str, None] = {}
         super().__init__()  # type: ignore[no-untyped-call]  # Inductor's
@@ -93,14 +95,16 @@ class RecordingWrapper(PythonWrapperCodegen):
             self.src_to_kernel = caller.src_to_kernel
             self.multi_kernel_state = caller.multi_kernel_state
 
-    # --- text that Inductor writes around the body: none of it is kept
+    # --- text that Inductor writes around the body, all of which is discarded
 
     def write_header(self) -> None:
-        """No header."""
+        """Writes no header."""
 
     def write_prefix(self) -> None:
-        """No prologue: inputs are read from the graph. Their checks are queued, or begin the recording. What a
-        subgraph is given, its caller has checked."""
+        """Queues or records the checks of inputs; inputs themselves are read from the graph.
+
+        Inputs of a subgraph have been checked by its caller.
+        """
         if self.caller is not None:
             return
         if config.size_asserts:
@@ -111,25 +115,27 @@ class RecordingWrapper(PythonWrapperCodegen):
             self.codegen_deferred_alignment_copies(list(self._unaligned))
 
     def write_kernel_autotune_defs_header(self) -> None:
-        """No tuning block."""
+        """Writes no autotuning block."""
 
     def write_constant(self, name: str, hashed: str) -> None:
-        """Constants are read from the graph."""
+        """Ignores constants, which are read from the graph."""
 
     def make_comment(self, line: object) -> None:
-        """Provenance replaces comments."""
+        """Ignores comments, which provenance replaces."""
 
     def write_provenance_debug_handle(self, kernel_name: str, debug_handle: int | None = None) -> None:
-        """Provenance replaces debug handles."""
+        """Ignores debug handles, which provenance replaces."""
 
-    def write_triton_header_once(self) -> None:  # type: ignore[override]  # Inductor's is cached; ours does nothing
-        """No imports."""
+    def write_triton_header_once(self) -> None:  # type: ignore[override]  # Inductor's is cached
+        """Writes no imports."""
 
     def codegen_device_guard_enter(
         self, device_idx: int, num_streams: int = 1, stream_idx_to_user_obj_idx: object = None
     ) -> None:
-        """Devices are attributes of types, and streams are told as they are entered. Raises HookError FE202 for several
-        streams where Inductor does not tell."""
+        """Records nothing: devices are attributes of types, and streams are recorded when they are entered.
+
+        Raises HookError FE202 for several streams if this version of torch does not report them.
+        """
         if num_streams > 1 and not ORDERS_STREAMS:
             raise HookError(
                 "FE202",
@@ -138,12 +144,12 @@ class RecordingWrapper(PythonWrapperCodegen):
             )
 
     def codegen_device_guard_exit(self) -> None:
-        """As `codegen_device_guard_enter`."""
+        """Records nothing, like `codegen_device_guard_enter`."""
 
     def codegen_cuda_stream_enter(self, stream_idx: int) -> Any:  # Any: torch 2.11 lacks this class of lines
-        """Records the stream, by its number in the graph. Inductor's scheduler keeps the line."""
-        known = V.graph.scheduler.stream_idx_to_user_obj_idx
-        self.events.append(events.OnStream(known.get(stream_idx, 0)))
+        """Records the stream by its number in the graph. Inductor's scheduler keeps the returned line."""
+        numbers = V.graph.scheduler.stream_idx_to_user_obj_idx
+        self.events.append(events.OnStream(numbers.get(stream_idx, 0)))
         return entered_stream(stream_idx)
 
     def codegen_cuda_stream_exit(self) -> None:
@@ -151,41 +157,42 @@ class RecordingWrapper(PythonWrapperCodegen):
         self.events.append(events.OnStream(0))
 
     def codegen_cuda_mempool_enter(self, mempool: tuple[int, int]) -> None:
-        """Refuses a pool: raises HookError FE202."""
+        """Raises HookError FE202 for a memory pool."""
         raise HookError(
             "FE202",
-            f"the model allocates from a memory pool of its own, on CUDA device {mempool[1]}",
-            hint="call the compiled model inside torch.cuda.use_mem_pool instead: all of its memory then comes from the pool",
+            f"the model allocates from a separate memory pool, on CUDA device {mempool[1]}",
+            hint="call the compiled model inside torch.cuda.use_mem_pool instead: all of its memory is then "
+            "allocated from the pool",
         )
 
     def enter_context(self, ctx: object) -> None:
-        """Line contexts belong to text."""
+        """Ignores contexts of lines, which concern text only."""
 
     def generate(self, is_inference: bool) -> tuple[list[events.Event], None]:
-        """Inductor's last call; the events are complete."""
+        """Returns the events: this is Inductor's last call."""
         return self.events, None
 
     def writeline(self, line: object) -> None:
-        """Refuses what has no typed form: all but the lines that are expected."""
+        """Records an expected line; raises HookError FE201 for any other."""
         first, *rest = self._partials or (None,)
         if first is not None and str(line).startswith(f"{first.name} = {first.workspace}["):
             self._partials = tuple(rest)
             buffer = V.graph.get_buffer(first.name)
-            assert isinstance(buffer, ir.Buffer), "a result of this graph, no input"
+            assert isinstance(buffer, ir.Buffer), "a result of this graph, not an input"
             self.codegen_allocation(buffer)
             self.events.append(first)
             return
         raise HookError(
             "FE201",
-            f"Inductor wrote a wrapper line of type {type(line).__name__} that capture has no typed form for: "
-            f"{str(line)[:200]!r}",
-            hint="report it with the model; no captured program holds raw text",
+            f"Inductor wrote a wrapper line of type {type(line).__name__} that capture has no typed form "
+            f"for: {str(line)[:200]!r}",
+            hint="report it with the model; a captured program cannot contain raw text",
         )
 
     # --- memory
 
     def codegen_allocation(self, buffer: ir.Buffer) -> None:
-        """Records storage for `buffer`, or the view that it is, once."""
+        """Records once the storage of `buffer`, or its view of another buffer."""
         name = buffer.get_name()
         inputs = (ir.DonatedBuffer, ir.InputBuffer)
         if name in V.graph.removed_buffers or name in self.allocated or isinstance(buffer, inputs):
@@ -205,7 +212,7 @@ class RecordingWrapper(PythonWrapperCodegen):
                 self.events.append(events.Alias(buffer, view))
             case ir.CommBufferLayout():
                 check_communication_buffer(name, layout)
-                V.graph.never_reuse_buffers.add(name)  # torch 2.11 lets kernels work in place there
+                V.graph.never_reuse_buffers.add(name)  # torch 2.11 allows in-place kernels on such buffers
                 self.events.append(events.Allocate(buffer))
             case ir.NonOwningLayout():
                 raise HookError("FE202", f"buffer {name} has a layout of class {type(layout).__name__}")
@@ -213,7 +220,7 @@ class RecordingWrapper(PythonWrapperCodegen):
                 self.events.append(events.Allocate(buffer))
 
     def codegen_free(self, buffer: Any) -> None:  # Any: buffers, workspaces, torchbind objects
-        """Frees are derived later; the scheduler only needs to know that the buffer is gone."""
+        """Marks a buffer as freed for the scheduler. Frees of the program are derived later."""
         if isinstance(buffer, (ir.InputBuffer, ir.TorchBindObject)):
             return
         if self.can_reuse(buffer):  # type: ignore[no-untyped-call]  # Inductor's
@@ -230,7 +237,7 @@ class RecordingWrapper(PythonWrapperCodegen):
     # --- kernels
 
     def next_kernel_suffix(self) -> str:
-        """A number for the next kernel, unlike all others of the program."""
+        """Returns a number for the next kernel, unique in the program."""
         if self.caller is not None:
             return self.caller.next_kernel_suffix()
         return super().next_kernel_suffix()
@@ -277,7 +284,7 @@ class RecordingWrapper(PythonWrapperCodegen):
         call = events.CallKernel(
             name=kernel_name,
             args=args,
-            produced=frozenset(self._made_here(name for n in nodes for name in n.get_buffer_names())),
+            produced=frozenset(self._produced(name for n in nodes for name in n.get_buffer_names())),
             origins=tuple(
                 dict.fromkeys(o for n in nodes if n.node is not None for o in n.node.get_origins())
             ),
@@ -287,38 +294,39 @@ class RecordingWrapper(PythonWrapperCodegen):
         self.events.append(call)
 
     def generate_workspace_allocation(self, ws: WorkspaceArg) -> None:
-        """Records scratch memory of the next kernel. Its zeros are part of it."""
+        """Records scratch memory of the next kernel, including its zero initialization."""
         self.events.append(events.AllocateWorkspace(ws))
 
     def generate_workspace_deallocation(self, ws: WorkspaceArg) -> None:
-        """Frees are derived."""
+        """Records nothing: frees are derived."""
 
     def generate_numel_expr(self, kernel_name: str, tree: Any, suffix: str | None = None) -> sympy.Expr:
-        """The size of a range of a kernel, as it is. Any: Inductor's class of ranges."""
-        found: sympy.Expr = tree.numel
-        return found
+        """Returns the size of a range of a kernel, as an expression. Any: Inductor's class of ranges."""
+        numel: sympy.Expr = tree.numel
+        return numel
 
-    def _made_here(self, names: Iterable[str]) -> set[str]:
-        """Buffers whose whole content a kernel makes. In-place ones are, where what they replace is as well."""
+    def _produced(self, names: Iterable[str]) -> set[str]:
+        """Returns the buffers that a kernel writes completely. An in-place buffer is one if the buffer it
+        replaces is."""
         defined = set(names)
-        made = set()
+        produced = set()
         for name in defined:
             oldest = name
             while oldest in defined and oldest in self.reuses:
                 oldest = self.reuses[oldest]
             if oldest in defined:
-                made.add(name)
-        return made
+                produced.add(name)
+        return produced
 
     def _inplace(
         self, args: Iterable[events.LaunchArg], pairs: frozenset[tuple[str, str]]
     ) -> frozenset[tuple[str, str]]:
-        """Pairs of buffers among the arguments, from pairs of storages."""
-        known = {self._oldest(arg.name): arg.name for arg in args if isinstance(arg, events.BufferArg)}
-        return frozenset((known[a], known[b]) for a, b in pairs if a in known and b in known)
+        """Returns pairs of buffers among the arguments, from pairs of storages."""
+        names = {self._oldest(arg.name): arg.name for arg in args if isinstance(arg, events.BufferArg)}
+        return frozenset((names[a], names[b]) for a, b in pairs if a in names and b in names)
 
     def _oldest(self, name: str) -> str:
-        """The buffer whose storage this one has taken over, in one step or several."""
+        """Returns the buffer whose storage this one has taken over, in one step or several."""
         while name in self.reuses:
             name = self.reuses[name]
         return name
@@ -336,31 +344,34 @@ class RecordingWrapper(PythonWrapperCodegen):
             self.events.append(events.DefineSize(sym, V.graph.sizevars.inv_precomputed_replacements[sym]))
 
     def codegen_input_size_asserts(self) -> None:
-        """Queues one check an input tensor, emitted before its first use."""
+        """Queues one check for each input tensor, which is emitted before its first use."""
         for name, buf in self.get_graph_inputs().items():
             if isinstance(buf, ir.TensorBox) and name in V.graph.graph_input_names:
                 self._unchecked[name] = None
 
     def codegen_deferred_input_asserts(self, input_names: Iterable[str]) -> None:
-        """Records the checks of inputs that the next node uses first."""
+        """Records the checks of inputs that the next node is the first to use."""
         for name in input_names if self._unchecked else ():
             if name in self._unchecked:
                 del self._unchecked[name]
                 self.events.append(events.CheckInput(name))
 
     def register_alignment_check_inputs(self) -> None:
-        """Queues alignment copies of inputs; written ones are left to the caller, as Inductor does.
+        """Queues alignment copies of inputs, except inputs that are written: like Inductor, it leaves those
+        to the caller.
 
-        Before torch 2.12 Inductor aligned inputs outside of the wrapper, all of them before it ran.
+        Before torch 2.12, Inductor aligned inputs outside the wrapper, all of them before it ran.
         """
-        written = set(V.graph.mutated_input_idxs)
+        mutated = set(V.graph.mutated_input_idxs)
         for index in V.graph.inputs_to_check or ():
-            if index not in written:
+            if index not in mutated:
                 self._unaligned[V.graph.graph_input_names[index]] = None
 
     def codegen_deferred_alignment_copies(self, input_names: Iterable[str], stream: int = 0) -> None:
-        """Records alignment copies of inputs that the next node uses first, on whatever stream: they are made before
-        streams begin."""
+        """Records alignment copies of inputs that the next node is the first to use.
+
+        The stream is ignored: copies are made before streams begin.
+        """
         for name in input_names if self._unaligned else ():
             if name in self._unaligned:
                 del self._unaligned[name]

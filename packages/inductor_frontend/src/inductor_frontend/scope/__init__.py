@@ -1,1 +1,1 @@
-"""The function being built: the names of Inductor as values, sizes, constants and streams of a program."""
+"""The function being built: maps Inductor's names to values, sizes, constants and streams of a program."""

@@ -1,4 +1,4 @@
-"""Arguments of library calls: nested Python structures of Inductor's nodes as typed IR arguments."""
+"""Converts arguments of library calls: nested Python structures of Inductor's nodes to typed IR arguments."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from inductor_frontend.scope.scope import Scope
 from inductor_frontend.torch_patches._compat import OPAQUE_INPUT
 from wrapper_ir.ir import Arg
 
-# Any in this file: Inductor keeps nodes, numbers and nested lists of both in one list.
+# Any in this file: Inductor stores nodes, numbers and nested lists of both in one list.
 
 
 def to_arg(scope: Scope, value: object) -> Arg:
-    """One argument, in structure. Raises ConversionError FE302 for what has no typed form."""
+    """Converts one argument, keeping its structure. Raises ConversionError FE302 for a value without a typed
+    form."""
     match value:
         case list() | tuple():
             return tuple(to_arg(scope, v) for v in value)
@@ -31,9 +32,9 @@ def to_arg(scope: Scope, value: object) -> Arg:
         case ir.NoneAsConstantBuffer():
             return None
         case ir.TorchBindObject() | ir.GeneratorState() | OPAQUE_INPUT():
-            held = scope.find(value.get_name())
-            if held is not None:  # an input
-                return held
+            opaque = scope.find(value.get_name())
+            if opaque is not None:  # an input
+                return opaque
             raise ConversionError(
                 "FE302", f"{value.get_name()} is a {type(value).__name__}, which is not captured"
             )
@@ -48,14 +49,15 @@ def to_arg(scope: Scope, value: object) -> Arg:
 
 
 def own_arguments(node: ir.ExternKernelOut) -> tuple[Sequence[object], dict[str, object]]:
-    """The arguments of an out variant besides its out, by position and by name; raises ConversionError FE301.
+    """Returns the arguments of an out variant without its out argument, by position and by name.
 
-    Inductor keeps tensors and other arguments in two lists. For its own operators, tensors come first. For a custom
-    one the order is that of the schema, and where that does not tell which arguments there are, order and nesting are those of the
-    source node's arguments.
+    Inductor stores tensors and other arguments in two lists. For its own operators, tensors come first. For a
+    custom operator, the order is that of the schema. If the schema does not determine which arguments are
+    tensors, order and nesting are those of the source node's arguments. Raises ConversionError FE301 if
+    neither determines them.
     """
     positional = (*node.inputs, *node.constant_args)
-    source = node.get_origin_node()  # of a buffer that was written since: the operator that did
+    source = node.get_origin_node()  # for a mutated buffer: the operator that mutated it
     if source is None or not _is_custom(node.op_overload):
         return positional, dict(node.kwargs)
     by_schema = None if node.kwargs else _by_schema(node)
@@ -63,23 +65,24 @@ def own_arguments(node: ir.ExternKernelOut) -> tuple[Sequence[object], dict[str,
         return by_schema, {}
     tensors: list[Any] = [*reversed(node.inputs)]
     others: list[Any] = [*reversed(node.constant_args)]
-    found: Any = None
+    arguments: Any = None
     with suppress(IndexError):
-        found = map_aggregate(
+        arguments = map_aggregate(
             (source.args, source.kwargs), lambda leaf: (tensors if _is_tensor(leaf) else others).pop()
         )
-    if found is None or tensors or others:
+    if arguments is None or tensors or others:
         raise ConversionError(
             "FE301",
-            f"the arguments of {source.target} cannot be told apart",
+            f"the order of the arguments of {source.target} is ambiguous",
             hint="remove the operator's out variant (the tag torch.Tag.out)",
         )
-    args, kwargs = found
+    args, kwargs = arguments
     return args, kwargs
 
 
 def _by_schema(node: ir.ExternKernelOut) -> list[object] | None:
-    """The arguments by position, where the schema alone says which of them are tensors."""
+    """Returns the arguments by position if the schema alone determines which of them are tensors; None
+    otherwise."""
     assert isinstance(node.op_overload, torch._ops.OpOverload)
     declared = [
         a for a in node.op_overload._schema.arguments if a.alias_info is None or not a.alias_info.is_write
@@ -87,13 +90,13 @@ def _by_schema(node: ir.ExternKernelOut) -> list[object] | None:
     if any("Tensor" in str(a.type) and not isinstance(a.type, torch.TensorType) for a in declared):
         return None
     tensors, others = [*reversed(node.inputs)], [*reversed(node.constant_args)]
-    found: list[object] = []
+    arguments: list[object] = []
     for argument in declared[: len(tensors) + len(others)]:
         rest: list[Any] = tensors if isinstance(argument.type, torch.TensorType) else others
         if not rest:
             return None
-        found.append(rest.pop())
-    return None if tensors or others else found
+        arguments.append(rest.pop())
+    return None if tensors or others else arguments
 
 
 def _is_custom(target: object) -> bool:

@@ -1,4 +1,5 @@
-"""Constants: weights, buffers and literal tensors, declared at their first use, shared memory once."""
+"""Constants: weights, buffers and literal tensors, declared at their first use. Shared memory is stored
+once."""
 
 from __future__ import annotations
 
@@ -18,13 +19,13 @@ from wrapper_ir.builder import ProgramBuilder, tensor_type
 
 
 def _memory(tensor: torch.Tensor) -> tuple[object, ...]:
-    """What two names of the same tensor have in common."""
+    """Returns the key that all names of one tensor share."""
     bits = (tensor.is_conj(), tensor.is_neg())
     return (tensor.data_ptr(), tensor.dtype, tuple(tensor.size()), tuple(tensor.stride()), bits)
 
 
 def literals(graph: RecordingGraph) -> dict[str, ConstantRole]:
-    """The tensors that a graph holds itself."""
+    """Returns the tensors that are constants of the graph itself."""
     return {
         name: ConstantRole(name, tensor, name in graph.mutated_buffers)
         for name, tensor in graph.constants.items()
@@ -32,7 +33,8 @@ def literals(graph: RecordingGraph) -> dict[str, ConstantRole]:
 
 
 class ConstantTable:
-    """The constants of one program. `tensors` are those declared so far, by `Constant.data_name`, on the CPU."""
+    """The constants of one program. `tensors` are those declared so far, on the CPU, by
+    `Constant.data_name`."""
 
     def __init__(self, program: ProgramBuilder, roles: Mapping[str, ConstantRole]) -> None:
         self.tensors: dict[str, torch.Tensor] = {}
@@ -45,8 +47,11 @@ class ConstantTable:
         self._check_shared_state()
 
     def _check_shared_state(self) -> None:
-        """Two names over one memory are one constant, unless one is written: then a write through one name would
-        have to be seen through the other, which a functional graph does not say. Raises FE306."""
+        """Raises ConversionError FE306 for mutable buffers that share memory under two names.
+
+        Two names of one memory are one constant. A write through one name would have to be visible through
+        the other, which a functional graph cannot express.
+        """
         owners: dict[int, ConstantRole] = {}
         for role in self._roles.values():
             if role.data.numel() == 0 or is_packed(role.data):
@@ -58,30 +63,32 @@ class ConstantTable:
                 )
 
     def add(self, roles: Mapping[str, ConstantRole]) -> None:
-        """The constants of one more graph; their names are unlike all others. Raises FE306."""
+        """Adds the constants of one more graph, whose names are unique in the program. Raises ConversionError
+        FE306."""
         self._roles |= roles
         self._check_shared_state()
 
     def holds(self, name: str) -> bool:
-        """Whether an Inductor name is a constant's."""
+        """Returns whether an Inductor name refers to a constant."""
         return name in self._roles
 
     def declared(self, value: ir.Value) -> bool:
-        """Whether a value is a constant."""
+        """Returns whether a value is a constant."""
         return value in self._declared
 
     def find(self, name: str) -> ir.Value | None:
-        """The constant of an Inductor name; None where the name is not a constant."""
+        """Returns the constant of an Inductor name, declared at its first use; None if the name is not a
+        constant's."""
         role = self._roles.get(name)
         if role is None:
             return None
         key = role.name if role.data.numel() == 0 or is_packed(role.data) else _memory(role.data)
-        found = self._values.get(key)
-        if found is None:
-            found = self._declare(role)
-            self._values[key] = found
-            self._declared.add(found)
-        return found
+        value = self._values.get(key)
+        if value is None:
+            value = self._declare(role)
+            self._values[key] = value
+            self._declared.add(value)
+        return value
 
     def _declare(self, role: ConstantRole) -> ir.Value:
         tensor = role.data
@@ -93,8 +100,8 @@ class ConstantTable:
             tuple(tensor.stride()),
             to_device(role.device or tensor.device),
         )
-        self.tensors[role.name] = kept = on_host(tensor)
-        digest = hashlib.sha256(tensor_data(role.name, kept).buffer).hexdigest()
+        self.tensors[role.name] = host = on_host(tensor)
+        digest = hashlib.sha256(tensor_data(role.name, host).buffer).hexdigest()
         value = ir.Value(role.name, type)
         self._declared_roles[value] = role
         return self._program.constant(
@@ -108,7 +115,8 @@ class ConstantTable:
         return self._program.constant(ir.Constant(value=value, kind=role.kind, names=role.names))
 
     def finish(self, program: ir.Program) -> ir.Program:
-        """The program, in which constants whose bytes overlap share a storage; so do their `tensors`."""
+        """Returns the program with one storage for constants whose bytes overlap, and merges their
+        `tensors`."""
         placed: dict[ir.Value, tuple[str, int]] = {}
         for group in overlapping({v: r.data for v, r in self._declared_roles.items()}):
             first = group.tensors[0]

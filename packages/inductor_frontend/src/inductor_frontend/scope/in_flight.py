@@ -1,4 +1,4 @@
-"""What is in flight while a function is built."""
+"""Tracks collectives in flight while a function is built."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from wrapper_ir import ir
 
 @dataclass(frozen=True, slots=True)
 class Flight:
-    """One result of a collective. Once `handle` was waited for, Inductor's `names` mean the finished tensor;
-    `by` is the operator that makes it."""
+    """One result of a collective. After a wait for `handle`, Inductor's `names` refer to the finished tensor.
+
+    `by` is the operator that produces it.
+    """
 
     handle: ir.Value
     names: tuple[str, ...]
@@ -18,21 +20,22 @@ class Flight:
 
 
 class InFlightCollectives:
-    """InFlightCollectives by the storage that they use. Inductor waits for storages: all that is in flight there."""
+    """Collectives in flight, by the storage that they use: Inductor waits for all operations over a
+    storage."""
 
     def __init__(self) -> None:
         self._flying: dict[ir.Value, list[Flight]] = {}
 
     def add(self, root: ir.Value, flight: Flight) -> None:
-        """`flight` has begun."""
+        """Adds a started collective."""
         self._flying.setdefault(root, []).append(flight)
 
     def land(self, root: ir.Value) -> list[Flight]:
-        """What was in flight over `root`, in order; it is no longer."""
+        """Removes and returns the collectives over `root`, in order."""
         return self._flying.pop(root, [])
 
     def rest(self) -> list[Flight]:
-        """All that is still in flight, in order of the storages' first use; it is no longer."""
-        found = [flight for flights in self._flying.values() for flight in flights]
+        """Removes and returns all remaining collectives, in order of their storages' first use."""
+        rest = [flight for flights in self._flying.values() for flight in flights]
         self._flying.clear()
-        return found
+        return rest

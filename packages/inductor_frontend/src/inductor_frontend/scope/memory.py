@@ -1,4 +1,4 @@
-"""Allocation, in-place reuse and partial aliases."""
+"""Translates allocations, in-place reuse and partial aliases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def _type(scope: Scope, buffer: ir.Buffer) -> TensorType:
 
 
 def allocate(scope: Scope, event: Allocate) -> None:
-    """AllocStorage of what Inductor reserves (padding included) and a View of the buffer's own layout."""
+    """Emits an AllocStorage of the size that Inductor reserves (including padding), and a View with the
+    buffer's layout."""
     name = event.buffer.get_name()
     if name not in scope.graph.removed_buffers:
         scope.function.prov = scope.provenance.read(event.buffer.origins, name)
@@ -25,7 +26,7 @@ def allocate(scope: Scope, event: Allocate) -> None:
 
 
 def own_storage(scope: Scope, buffer: ir.Buffer) -> None:
-    """Storage for a buffer, and the buffer's tensor in it."""
+    """Emits the storage of a buffer and the buffer's tensor in it."""
     name = buffer.get_name()
     type = _type(scope, buffer)
     nbytes = extent_bytes(type)
@@ -39,7 +40,8 @@ def own_storage(scope: Scope, buffer: ir.Buffer) -> None:
 
 
 def _space(scope: Scope, buffer: ir.Buffer) -> MemorySpace:
-    """Communication buffers are numbered; their ids follow from the whole program, when it is there."""
+    """Returns the memory space of a buffer. Communication buffers are numbered; `with_allocation_ids`
+    derives their ids."""
     if buffer.get_is_pinned():
         return MemorySpace(MemoryKind.PINNED)
     layout = buffer.get_output_spec()
@@ -49,13 +51,17 @@ def _space(scope: Scope, buffer: ir.Buffer) -> MemorySpace:
 
 
 def _is_undefined(buffer: ir.Buffer) -> bool:
-    """Whether a kernel reads what the model has left undefined (`torch.empty`, filled part by part): any bytes will do,
-    and zeros are the same ones in each call. Operators write the outputs that they are given."""
+    """Returns whether a kernel reads memory that the model leaves undefined (`torch.empty`, filled part by
+    part).
+
+    Any bytes are correct; zeros make each call deterministic. Operators write the outputs that are passed to
+    them.
+    """
     if not isinstance(buffer, ir.ComputedBuffer) or 0 not in buffer.data.get_size() or 0 in buffer.get_size():
-        return False  # Inductor gives what it does not compute a loop without iterations
+        return False  # Inductor represents memory that it does not compute as a loop without iterations
     name = buffer.get_name()
-    made = V.graph.scheduler.name_to_buf.get(name)
-    return made is not None and any(_reads(user.node, name) for user in made.users)
+    scheduled = V.graph.scheduler.name_to_buf.get(name)
+    return scheduled is not None and any(_reads(user.node, name) for user in scheduled.users)
 
 
 def _reads(node: object, name: str) -> bool:
@@ -68,7 +74,7 @@ def _reads(node: object, name: str) -> bool:
 
 
 def reuse(scope: Scope, event: Reuse) -> None:
-    """A View that moves the old buffer's storage to the new one."""
+    """Emits a View that transfers the old buffer's storage to the new buffer."""
     name = event.new.get_name()
     if name in scope.graph.removed_buffers:
         return
@@ -78,7 +84,7 @@ def reuse(scope: Scope, event: Reuse) -> None:
 
 
 def alias(scope: Scope, event: Alias) -> None:
-    """A buffer inside another one."""
+    """Emits the View of a buffer that is part of another buffer."""
     name = event.buffer.get_name()
     if name in scope.graph.removed_buffers:
         return

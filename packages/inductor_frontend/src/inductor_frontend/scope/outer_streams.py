@@ -1,4 +1,4 @@
-"""What a program has to do with the streams around it."""
+"""Relation of a program to the streams of its caller."""
 
 from __future__ import annotations
 
@@ -7,8 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class OuterStreams:
-    """By Inductor's numbers: the streams in whose place a program has its own, the events that it records, and the events
-    that it waits for although it has not recorded them."""
+    """Streams and events of the trace that a program uses, by Inductor's numbers.
+
+    `streams` are replaced by the program's own streams. `recorded` are events that the program records.
+    `awaited` are events that it waits for without recording them.
+    """
 
     streams: tuple[int, ...] = ()
     recorded: tuple[int, ...] = ()

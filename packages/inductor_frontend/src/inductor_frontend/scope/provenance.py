@@ -1,4 +1,4 @@
-"""Where ops come from: source nodes, operators, file:line and modules, read from FX node metadata."""
+"""Provenance of ops: source nodes, operators, file:line and modules, read from FX node metadata."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _TORCH_DIR = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 
 
 def _short(path: str, root: str) -> str:
-    """A path that does not depend on the machine, where there is one: below `root`, or below site-packages."""
+    """Returns a path relative to site-packages or to `root`, which does not depend on the machine; else the
+    path itself."""
     _, marker, tail = path.rpartition(f"site-packages{os.sep}")
     if marker:
         return tail
@@ -24,23 +25,27 @@ def _short(path: str, root: str) -> str:
 
 
 class ProvenanceReader:
-    """Reads provenance of FX nodes, each node once. `root` is the folder that paths are shown relative to, `graph` the
-    graph whose nodes are named: Inductor counts what calls a subgraph among the origins of all that is in it. `texts` has
-    the text of each source line that was read, by `file:line`."""
+    """Reads provenance of FX nodes, once per node.
+
+    Paths are relative to the folder `root`. Only nodes of `graph` are named, because Inductor includes the
+    caller of a subgraph in the origins of its nodes. `texts` has the text of each source line that was read,
+    by `file:line`.
+    """
 
     def __init__(self, root: str, graph: fx.Graph | None = None, texts: dict[str, str] | None = None) -> None:
         self.texts: dict[str, str] = {} if texts is None else texts
         self._root = root
         self._graph = graph
-        self._known: dict[fx.Node, tuple[str, str, str]] = {}
+        self._cache: dict[fx.Node, tuple[str, str, str]] = {}
 
     def within(self, graph: object) -> ProvenanceReader:
-        """A reader that names the nodes of this graph only."""
+        """Returns a reader that names only nodes of this graph."""
         assert isinstance(graph, fx.Graph)
         return ProvenanceReader(self._root, graph, self.texts)
 
     def read(self, origins: Iterable[fx.Node], name: str) -> ir.Provenance:
-        """The joint provenance of several source nodes, in their graph's order of creation; `name` is Inductor's."""
+        """Returns the joint provenance of several source nodes, in order of their creation; `name` is
+        Inductor's name."""
         nodes: dict[str, None] = {}
         facts: list[tuple[str, str, str]] = []
         origins = list(origins)
@@ -56,16 +61,17 @@ class ProvenanceReader:
         )
 
     def _facts(self, node: fx.Node) -> tuple[str, str, str]:
-        """(operator, file:line, module path) of one node."""
-        found = self._known.get(node)
-        if found is None:
-            found = (_operator(node), self.location(node.meta.get("stack_trace") or ""), _module(node))
-            self._known[node] = found
-        return found
+        """Returns (operator, file:line, module path) of one node."""
+        facts = self._cache.get(node)
+        if facts is None:
+            facts = (_operator(node), self.location(node.meta.get("stack_trace") or ""), _module(node))
+            self._cache[node] = facts
+        return facts
 
     def location(self, trace: str) -> str:
-        """The innermost place in a stack trace that is not torch's own, as file:line; '' for none."""
-        # "<...>" are the functions of generated graphs, whose numbers differ from run to run
+        """Returns the innermost frame of a stack trace outside torch, or else the innermost, as file:line; ''
+        if it has none."""
+        # "<...>" are functions of generated graphs, whose numbers differ between runs.
         frames = [m for m in _FRAME.finditer(trace) if not m["file"].startswith("<")]
         if not frames:
             return ""
@@ -78,7 +84,7 @@ class ProvenanceReader:
 
 
 def _is_subgraph(node: fx.Node) -> bool:
-    """Whether a node stands for a subgraph, not for something computed."""
+    """Returns whether a node refers to a subgraph rather than to a value."""
     if node.op != "get_attr" or node.graph.owning_module is None:
         return False
     return isinstance(getattr(node.graph.owning_module, str(node.target), None), fx.GraphModule)

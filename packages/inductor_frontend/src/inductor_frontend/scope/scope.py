@@ -1,4 +1,4 @@
-"""The function being built: Inductor's buffer names to values, views made once, sizes converted once."""
+"""The function being built: maps Inductor's buffer names to values; views and sizes are converted once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ZERO = Int(0)
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What all functions of one program have in common. `translate` appends the body of a scope's graph."""
+    """State shared by all functions of one program. `translate` appends the body of a scope's graph."""
 
     program: ProgramBuilder
     options: CaptureOptions
@@ -42,13 +42,16 @@ class Shared:
     checks: CheckTable
     translate: Callable[[Scope], None]
     communication_buffers: Iterator[int] = field(default_factory=count)
-    """Numbers for Inductor's communication buffers."""
+    """Numbers of Inductor's communication buffers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Callee:
-    """A function made from a subgraph: `passed` are the operands that it takes, by position, `params` their types,
-    and `written` the positions of parameters that it writes to."""
+    """A function translated from a subgraph.
+
+    `passed` are the positions of the operands that it accepts, `params` their types, and `written` the
+    positions of parameters that it writes.
+    """
 
     name: str
     passed: tuple[int, ...]
@@ -57,8 +60,7 @@ class Callee:
 
 
 class Scope:
-    """State of one function's translation. `outer` is the scope of the only function that calls it; `main` has
-    none."""
+    """State of one function's translation. `outer` is the scope of its only caller; None for `main`."""
 
     def __init__(
         self, graph: RecordingGraph, shared: Shared, name: str = "main", outer: Scope | None = None
@@ -95,35 +97,36 @@ class Scope:
     # --- names
 
     def bind(self, name: str, value: Value[TypeT]) -> Value[TypeT]:
-        """From now on Inductor's `name` means `value`."""
+        """Binds Inductor's `name` to `value` from now on."""
         self._values[name] = value
         return value
 
     def find(self, name: str) -> Value | None:
-        """The value of an Inductor name, looking through in-place mutation; None where there is none."""
-        found = self._values.get(name) or self.constants.find(name)
-        if found is None:
+        """Returns the value of an Inductor name, resolving in-place mutation; None if the name is not
+        bound."""
+        value = self._values.get(name) or self.constants.find(name)
+        if value is None:
             real = self.graph.scheduler.mutation_real_name.get(name)
-            found = None if real is None or real == name else self.find(real)
-        return found
+            value = None if real is None or real == name else self.find(real)
+        return value
 
     def value(self, name: str) -> Value:
-        """As `find`; raises ConversionError FE307."""
-        found = self.find(name)
-        if found is None and name in self.undefined:
+        """Returns the value of an Inductor name; raises ConversionError FE307 if it is not bound."""
+        value = self.find(name)
+        if value is None and name in self.undefined:
             raise ConversionError(
                 "FE307",
                 f"buffer {name} is used, but the operator leaves this result undefined",
                 hint="do not use the result: it is None in eager mode",
             )
-        if found is None:
+        if value is None:
             raise ConversionError("FE307", f"buffer {name} is used, but no op has defined it")
-        return found
+        return value
 
     # --- types
 
     def expr(self, value: object) -> Expr:
-        """A size, stride or offset; its symbols are declared and defined first if need be."""
+        """Converts a size, stride or offset. Its symbols are declared and defined first if necessary."""
         return self.symbols.expr(value)
 
     def tensor_type(
@@ -133,16 +136,17 @@ class Scope:
         strides: Sequence[int | sympy.Expr],
         device: torch.device | None,
     ) -> TensorType:
-        """An IR tensor type."""
+        """Returns an IR tensor type."""
         size, stride = (tuple(self.expr(x) for x in xs) for xs in (sizes, strides))
         return TensorType(to_dtype(dtype), size, stride, to_device(device))
 
     def layout_type(self, layout: ir.Layout) -> TensorType:
-        """The tensor type of an Inductor layout."""
+        """Returns the tensor type of an Inductor layout."""
         return self.tensor_type(layout.dtype, layout.size, layout.stride, layout.device)
 
     def result_type(self, layout: ir.Layout) -> TensorType:
-        """The type of a parameter or of a call's result: its symbols may be defined afterwards, from itself."""
+        """Returns the type of a parameter or of a call's result. Its symbols may be defined afterwards, from
+        the value itself."""
         sizes, strides = (
             tuple(to_expr(self.symbols.canonical(x)) for x in xs) for xs in (layout.size, layout.stride)
         )
@@ -151,7 +155,7 @@ class Scope:
     # --- references
 
     def reference(self, node: ir.IRNode) -> Value:
-        """The value that an Inductor node stands for, viewed as the node says."""
+        """Returns the value of an Inductor node, as a view if the node is one."""
         match node:
             case ir.MutableBox():
                 return self.reference(node.data)
@@ -165,29 +169,29 @@ class Scope:
                 )
 
     def view(self, node: ir.ReinterpretView) -> Value:
-        """The tensor that a view stands for; made once for each (source, layout)."""
+        """Returns the tensor of a view, which is created once for each (source, layout)."""
         base = self.value(node.data.get_name())
-        wanted = self.layout_type(node.layout)
+        type = self.layout_type(node.layout)
         if not isinstance(base.type, TensorType):
             raise ConversionError("FE307", f"a view of {base.name}, which is not a tensor")
-        if base.type.dtype.itemsize != wanted.dtype.itemsize:
+        if base.type.dtype.itemsize != type.dtype.itemsize:
             raise ConversionError(
                 "FE307",
-                f"a view of {base.name} changes the element size: {base.type.dtype} to {wanted.dtype}",
+                f"a view of {base.name} changes the element size: {base.type.dtype} to {type.dtype}",
             )
         offset = mul(self.expr(node.layout.offset), Int(base.type.dtype.itemsize))
-        return self.view_as(base, wanted, offset)
+        return self.view_as(base, type, offset)
 
-    def view_as(self, base: Value, wanted: TensorType, offset: Expr) -> Value:
-        """`base` itself where the layouts agree, else a View of it; `offset` in bytes."""
-        if base.type == wanted and offset is _ZERO:
+    def view_as(self, base: Value, type: TensorType, offset: Expr) -> Value:
+        """Returns `base` itself if its type is `type`, else a View of it; `offset` is in bytes."""
+        if base.type == type and offset is _ZERO:
             return base
-        key = (base, wanted, offset)
-        found = self._views.get(key)
-        if found is None:
-            found = self.make_view(f"{base.name}.v", base, wanted, offset)
-            self._views[key] = found
-        return found
+        key = (base, type, offset)
+        view = self._views.get(key)
+        if view is None:
+            view = self.make_view(f"{base.name}.v", base, type, offset)
+            self._views[key] = view
+        return view
 
     def make_view(
         self,
@@ -197,23 +201,24 @@ class Scope:
         offset: Expr = _ZERO,
         mode: ViewMode = ViewMode.ALIAS,
     ) -> Value[TensorType]:
-        """A View op."""
-        held = source if is_storage(source) else as_tensor(source)
-        result = self.function.view(name, held, type, offset, mode)
+        """Emits a View."""
+        memory = source if is_storage(source) else as_tensor(source)
+        result = self.function.view(name, memory, type, offset, mode)
         self._roots[result] = self.root(source)
         return result
 
     def own_view(self, view: Value) -> Value:
-        """A tensor of its own in the place of `view`, which `view_as` made; anything else as it is."""
-        for (base, wanted, offset), found in self._views.items():
-            if found is view:
-                return self.make_view(f"{base.name}.v", base, wanted, offset)
+        """Returns a separate tensor in place of `view` if `view_as` created it; any other value is returned
+        unchanged."""
+        for (base, type, offset), existing in self._views.items():
+            if existing is view:
+                return self.make_view(f"{base.name}.v", base, type, offset)
         return view
 
     def same_storage(self, result: Value, source: Value) -> None:
-        """`result`, which an op made, lives where `source` does."""
+        """Declares that `result` is in the storage of `source`."""
         self._roots[result] = self.root(source)
 
     def root(self, value: Value) -> Value:
-        """The storage, parameter, constant or call result that a tensor is a view of."""
+        """Returns the storage, parameter, constant or call result that a tensor is a view of."""
         return self._roots.get(value, value)

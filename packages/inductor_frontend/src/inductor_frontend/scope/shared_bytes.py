@@ -1,4 +1,4 @@
-"""Which constants lie over one another in memory."""
+"""Finds constants that overlap in memory."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import torch
 from wrapper_ir import ir
 
 _ALIGNMENT = 64
-"""Windows keep the alignment that they have in memory: shared bytes begin at a multiple of this in their storage."""
+"""Shared bytes begin at a multiple of this in their storage, so that each constant keeps its alignment."""
 
 
 @dataclass(frozen=True, slots=True)
 class SharedBytes:
-    """Constants that overlap (`tensors`), the byte at which each begins, and all the bytes under them."""
+    """Overlapping constants (`tensors`), the byte offset of each, and all bytes that they cover (`flat`)."""
 
     tensors: tuple[ir.Value, ...]
     offsets: tuple[int, ...]
@@ -34,14 +34,16 @@ class _Window:
 
 
 def overlapping(tensors: Mapping[ir.Value, torch.Tensor]) -> Iterator[SharedBytes]:
-    """Groups of two and more whose bytes overlap, each from its first byte to its last. Tensors without bytes of their own
-    (empty ones, lazy conjugates) are in none."""
+    """Yields groups of two or more constants whose bytes overlap, each from its first byte to its last.
+
+    Tensors without separate bytes (empty tensors, lazy conjugates) are in no group.
+    """
     windows: dict[tuple[object, ...], list[_Window]] = {}
     for value, tensor in tensors.items():
         if tensor.layout is torch.strided and tensor.numel() and not tensor.is_conj() and not tensor.is_neg():
-            found = _window(value, tensor)
+            window = _window(value, tensor)
             place = value.type.device if ir.is_tensor(value) else None
-            windows.setdefault((tensor.device, place, found.storage.data_ptr()), []).append(found)
+            windows.setdefault((tensor.device, place, window.storage.data_ptr()), []).append(window)
     for group in windows.values():
         yield from _groups(sorted(group, key=lambda w: (w.start, w.end)))
 

@@ -1,8 +1,8 @@
-"""Streams: which one an op goes to, what orders them, and how they begin and end with the program.
+"""Streams: assigns ops to streams, orders streams, and begins and ends them with the program.
 
-Inductor's nodes name streams and events by a number of the trace, 0 for the stream that is current when the program is
-called. A program has streams of its own: they begin when what was queued before the call is done, and what comes after
-the call waits for them.
+Inductor's nodes refer to streams and events by a number of the trace; 0 is the current stream of the caller.
+A program has separate streams. They begin when all work that was queued before the call is done, and work
+after the call waits for them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _NAMESPACE = "streams::"
 
 
 def is_order(node: object) -> bool:
-    """Whether an extern node orders streams."""
+    """Returns whether an extern node orders streams."""
     return isinstance(node, ir.FallbackKernel) and _operator(node).startswith(_NAMESPACE)
 
 
@@ -58,15 +58,15 @@ def _numbers(node: ir.FallbackKernel) -> list[Any]:  # Any: numbers, and a devic
 
 
 def _named(events: Iterable[Event]) -> tuple[int, ...]:
-    """Inductor's numbers of the streams that a recording names, besides the current one."""
-    found: dict[int, None] = {}
+    """Returns Inductor's numbers of the streams that a recording uses, except the current stream."""
+    streams: dict[int, None] = {}
     for event in events:
         if isinstance(event, OnStream):
-            found[event.stream] = None
+            streams[event.stream] = None
         elif isinstance(event, CallNode) and is_order(event.node):
             assert isinstance(event.node, ir.FallbackKernel)
-            found |= dict.fromkeys(_order_streams(_operator(event.node), _numbers(event.node)))
-    return tuple(n for n in found if n)
+            streams |= dict.fromkeys(_order_streams(_operator(event.node), _numbers(event.node)))
+    return tuple(n for n in streams if n)
 
 
 def _order_streams(operator: str, numbers: list[Any]) -> list[int]:
@@ -82,8 +82,10 @@ def _order_streams(operator: str, numbers: list[Any]) -> list[int]:
 
 
 class Streams:
-    """The streams of one function's translation. `devices` are the numbers of the GPUs that its graph uses; `nested`
-    functions are called by others."""
+    """The streams of one function's translation.
+
+    `devices` are the indices of the GPUs that its graph uses; `nested` functions are called by others.
+    """
 
     def __init__(self, function: FunctionBuilder, devices: Collection[int], *, nested: bool) -> None:
         self._function = function
@@ -97,7 +99,7 @@ class Streams:
 
     @property
     def outer(self) -> OuterStreams:
-        """What the caller must know."""
+        """Relation to the caller's streams."""
         return OuterStreams(tuple(self._numbers)[1:], tuple(self._events), tuple(self._awaited))
 
     @property
@@ -105,47 +107,51 @@ class Streams:
         return list(self._numbers.values())[1:]
 
     def split_prologue(self, events: Sequence[Event]) -> tuple[list[Event], list[Event]]:
-        """Learns of the streams of a recording; gives the events in two parts, before and after streams begin. Raises
-        HookError FE202 for streams in a subgraph, or of several devices."""
-        named = _named(events)
-        if not named:
+        """Numbers the streams of a recording, and splits its events into those before and after streams
+        begin.
+
+        Raises HookError FE202 for streams in a subgraph, or of several devices.
+        """
+        streams = _named(events)
+        if not streams:
             return [], list(events)
         if self._nested or len(self._devices) > 1:
             raise _refused("inside control flow" if self._nested else "of several devices")
-        self._numbers |= {n: i for i, n in enumerate(named, 1)}
+        self._numbers |= {n: i for i, n in enumerate(streams, 1)}
         # An aligned copy may be read on any stream.
         before: list[Event] = [e for e in events if isinstance(e, CheckInput | AlignInput)]
         return before, [e for e in events if not isinstance(e, CheckInput | AlignInput)]
 
     def begin(self) -> None:
-        """Makes streams wait for what was queued before the call."""
+        """Makes all streams wait for work that was queued before the call."""
         if self._others:
-            begun = self._record(0)
+            start = self._record(0)
             for number in self._others:
-                self._wait(begun, number)
+                self._wait(start, number)
 
     def end(self) -> None:
-        """Makes what comes after the call wait for all streams, and these for each other: memory goes back to them."""
+        """Makes work after the call wait for all streams, and all streams for each other, since memory
+        returns to them."""
         self._now = 0
         for number in self._others:
             self._wait(self._record(number), 0)
         if self._others:
-            met = self._record(0)
+            joined = self._record(0)
             for number in self._others:
-                self._wait(met, number)
+                self._wait(joined, number)
 
     def enter(self, event: OnStream) -> None:
-        """From here on, ops go to another stream."""
+        """Selects the stream of the ops that follow."""
         self._now = self._numbers[event.stream]
 
     def place(self, begin: int) -> None:
-        """Puts the ops since `begin` onto the stream that is entered."""
+        """Assigns the ops since position `begin` to the selected stream."""
         if self._now:
-            appended = self._function.ops
-            appended[begin:] = [_on(op, self._now) for op in appended[begin:]]
+            ops = self._function.ops
+            ops[begin:] = [_on(op, self._now) for op in ops[begin:]]
 
     def order(self, node: ir.FallbackKernel) -> None:
-        """An operator that orders streams."""
+        """Emits an operator that orders streams."""
         numbers = _numbers(node)
         match _operator(node).removeprefix(_NAMESPACE):
             case "record_event":
@@ -163,13 +169,13 @@ class Streams:
                 for number in self._numbers.values():
                     self._sync(self._record(number))
             case "record_stream":
-                """Memory that several streams use is kept until they have met."""
+                pass  # memory that several streams use stays allocated until they have joined
             case other:
                 raise HookError("FE202", f"streams::{other} has no counterpart in a program")
 
     def _event(self, number: int) -> Value[OpaqueType] | None:
-        """An event of the program; None for one that the current stream waits for before the call, and with it all
-        others."""
+        """Returns an event of the program; None for an event that the caller records: all streams already
+        wait for it."""
         if number not in self._events:
             self._awaited[number] = None
         return self._events.get(number)
@@ -189,7 +195,7 @@ class Streams:
 
 
 def _on(op: Op, stream: int) -> Op:
-    """The op, on a stream; what only the host does stays there. Raises HookError FE202 for control flow."""
+    """Returns the op on a stream; ops of the host are unchanged. Raises HookError FE202 for control flow."""
     if isinstance(op, CallSubgraph | Switch | WhileLoop):
         raise _refused("around control flow")
     if not isinstance(op, AllocStorage | CallExtern | CollectiveStart | Copy | Launch):
@@ -200,4 +206,4 @@ def _on(op: Op, stream: int) -> Op:
 
 
 def _refused(where: str) -> HookError:
-    return HookError("FE202", f"the model enters streams {where}", hint="leave torch.cuda.stream out there")
+    return HookError("FE202", f"the model enters streams {where}", hint="do not use torch.cuda.stream there")

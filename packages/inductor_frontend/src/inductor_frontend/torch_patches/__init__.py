@@ -1,1 +1,1 @@
-"""What is replaced or asked of the insides of torch: each with its reason, and the versions that have it."""
+"""Uses of torch's internals, replaced or read: each with its reason and the versions that have it."""

@@ -1,4 +1,4 @@
-"""Tells users of options of torch that are set and that nothing follows."""
+"""Warns about options of torch that are set, but have no effect here."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ FOLLOWED_BY_BACKEND: Mapping[str, str] = MappingProxyType(
         "size_asserts": "`CaptureOptions(layout_asserts=...)` says it",
     }
 )
-"""Pinned options that `torch.compile` follows all the same -> what says the same to `capture`, which does not."""
+"""Pinned options that `torch.compile` follows nevertheless -> the equivalent for `capture`, which does not
+follow them."""
 FOLLOWED = frozenset(
     {
         *FOLLOWED_BY_BACKEND,
@@ -102,7 +103,7 @@ IGNORED: Mapping[str, str] = MappingProxyType(
         "wrap_inductor_compiled_regions": "a compiled graph is a callable, not an operator",
     }
 )
-"""Options of Inductor that nothing follows -> what to do in place of them."""
+"""Inductor options without effect -> the alternative."""
 FUNCTORCH_IGNORED: Mapping[str, str] = MappingProxyType(
     {
         "enable_autograd_cache": _CACHE,
@@ -111,7 +112,7 @@ FUNCTORCH_IGNORED: Mapping[str, str] = MappingProxyType(
         "selective_decompose": 'it is followed as Inductor\'s option of this name, or by `mode="lite"`',
     }
 )
-"""The same of torch's autograd."""
+"""Options of torch's autograd without effect -> the alternative."""
 
 _ON = (
     "alignment_asserts",
@@ -134,7 +135,7 @@ _DEFAULTS: Mapping[str, object] = {
     "max_autotune_conv_backends": "ATEN,TRITON",
     "triton.num_decompose_k_splits": 10,
 }
-"""Torch's defaults that are not off: those of a process without torch's environment variables."""
+"""Torch's defaults that are not off, in a process without torch's environment variables."""
 _THREADS = "TORCHINDUCTOR_COMPILE_THREADS"
 _OWN = frozenset(
     {
@@ -146,19 +147,23 @@ _OWN = frozenset(
         "selective_decompose",
     }
 )
-"""Pins that turn something of torch's off in favor of what is done here: turning it off as well turns nothing off here."""
+"""Pins that disable a feature of torch in favor of an equivalent: disabling it in the process as well has no
+effect."""
 
 
 def set_in_process(
     options: CaptureOptions, followed: Collection[str] = (), given: Mapping[str, object] | None = None
 ) -> tuple[str, ...]:
-    """Options that are set now to what neither torch's default is nor a capture with these options does, by their full names; `given`
-    comes before what the process has."""
+    """Returns full names of options whose current value is neither torch's default nor that of a capture with
+    these options.
+
+    Values of `given` take precedence over those of the process.
+    """
     inductor = {**inductor_config.get_config_copy(), **(given or {})}
-    found = _changed({**IGNORED, **FOLLOWED_BY_BACKEND}, inductor, inductor_patches(options))
+    changed = _changed({**IGNORED, **FOLLOWED_BY_BACKEND}, inductor, inductor_patches(options))
     functorch = _changed(FUNCTORCH_IGNORED, functorch_config.get_config_copy(), functorch_patches())
     return (
-        *(f"torch._inductor.config.{name}" for name in found if name not in followed),
+        *(f"torch._inductor.config.{name}" for name in changed if name not in followed),
         *(f"torch._functorch.config.{name}" for name in functorch if name not in followed),
     )
 
@@ -178,9 +183,9 @@ def _changed(
 
 
 def warn_ignored(names: Iterable[str]) -> None:
-    """Warns of these options: Python shows a text once."""
+    """Warns about these options; Python shows each text once."""
     for name in names:
         of_autograd = name.startswith("torch._functorch.")
-        told = FUNCTORCH_IGNORED if of_autograd else {**FOLLOWED_BY_BACKEND, **IGNORED}
-        advice = told[name.partition(".config.")[2]]
+        alternatives = FUNCTORCH_IGNORED if of_autograd else {**FOLLOWED_BY_BACKEND, **IGNORED}
+        advice = alternatives[name.partition(".config.")[2]]
         warnings.warn(f"{name} is not followed: {advice}", SettingWarning, stacklevel=2)

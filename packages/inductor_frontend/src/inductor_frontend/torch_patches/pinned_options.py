@@ -1,4 +1,4 @@
-"""Options of torch that a capture does not follow, whatever the process has set."""
+"""Options of torch that a capture sets itself, independent of the process."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any
 
 from inductor_frontend.options import CaptureOptions
 
-# Torch's options that a capture does not follow. What torch schedules and how it writes kernels stays as the
-# process is configured; these would put text, timings or machine-specific data where a program has none.
+# Scheduling and kernel generation follow the configuration of the process. These options do not: they would
+# add text, measurements or machine-specific data, which a program cannot contain.
 _PINNED: Mapping[str, object] = {
-    # other wrappers, and what they are cut into
+    # other wrappers, and their partitions
     "cpp_wrapper": False,
     "fx_wrapper": False,
     "cuda_backend": "triton",
     "graph_partition": False,
-    # memory: storages, lifetimes and reuse are decided on the program
+    # memory: passes on the program plan storages, lifetimes and reuse
     "allow_buffer_reuse": False,
     "memory_planning": False,
     # writes past the end of an input
     "can_inplace_pad_graph_input": False,
     # the model keeps its weights
     "freezing_discard_parameters": False,
-    # kernels are compiled by whoever runs them, and are chosen from there
+    # kernels are compiled and selected when the program is run
     "compile_threads": 1,
     "benchmark_kernel": False,
     "force_shape_pad": False,
@@ -32,17 +32,17 @@ _PINNED: Mapping[str, object] = {
     "triton.store_cubin": False,
     "triton.unique_user_kernel_names": False,
     "epilogue_fusion_user_defined_triton_kernel": False,
-    # choices by measurement
+    # selection by benchmark
     "max_autotune": False,
     "triton.num_decompose_k_splits": 0,
     "max_autotune_pointwise": False,
     "combo_kernel_compile_time_autotune": False,
     "distributed_max_autotune_gemm": False,
     "remote_gemm_autotune_cache": False,
-    # torch's cache keys do not name the backend
+    # torch's cache keys do not include the backend
     "fx_graph_cache": False,
     "fx_graph_remote_cache": False,
-    # text for people and for torch's own tools
+    # text for users and for torch's own tools
     "alignment_asserts": False,
     "alignment_asserts_inputs": False,
     "aot_inductor.debug_intermediate_value_printer": "0",
@@ -59,11 +59,11 @@ _PINNED: Mapping[str, object] = {
 
 
 def inductor_patches(options: CaptureOptions) -> dict[str, object]:
-    """Torch options that a capture depends on, whatever the process has set."""
+    """Returns Inductor options that a capture sets, whatever their value in the process."""
     return {
         **_PINNED,
         **asdict(options.padding),
-        # constants stay as they are, neither folded nor packed for this machine, unless asked for
+        # constants are neither folded nor packed for this machine unless requested
         "freezing": options.packed_weights,
         "cpp.weight_prepack": options.packed_weights,
         "shape_padding": options.padded_matmuls,
@@ -73,7 +73,7 @@ def inductor_patches(options: CaptureOptions) -> dict[str, object]:
         "max_autotune_gemm_backends": "ATEN,TRITON",
         "max_autotune_conv_backends": "ATEN,TRITON",
         "multi_kernel_hints": list(options.size_hints) if options.matmuls == "templates" else [],
-        # a matmul that is chosen at run time may be an operator, into which nothing can be fused
+        # a matmul that is selected at run time may be an operator, which cannot be fused with
         **({"epilogue_fusion": False, "prologue_fusion": False} if options.matmuls == "candidates" else {}),
         "inplace_buffers": options.inplace_kernels,
         "scalar_asserts": options.scalar_asserts,
@@ -82,8 +82,11 @@ def inductor_patches(options: CaptureOptions) -> dict[str, object]:
 
 
 def functorch_patches() -> dict[str, object]:
-    """The same of torch's autograd. Its cache of whole compiled functions does not know who compiled them: neither
-    read nor fill it. The other two make graphs that torch itself cannot lower for a CPU."""
+    """Returns options of torch's autograd that a capture sets.
+
+    The key of its cache of whole compiled functions does not include the backend, so the cache is neither
+    read nor written. The other two options create graphs that torch itself cannot lower for a CPU.
+    """
     return {
         "enable_autograd_cache": False,
         "enable_remote_autograd_cache": False,
@@ -93,6 +96,6 @@ def functorch_patches() -> dict[str, object]:
 
 
 def known_options(patches: dict[str, object], module: Any) -> dict[str, object]:  # Any: a config module
-    """The options that this version of torch has."""
-    known = module.get_config_copy()
-    return {name: value for name, value in patches.items() if name in known}
+    """Returns the options that this version of torch has."""
+    existing = module.get_config_copy()
+    return {name: value for name, value in patches.items() if name in existing}

@@ -1,4 +1,4 @@
-"""Replacing what the table lists, for a time."""
+"""Replaces patch points of the table temporarily."""
 
 from __future__ import annotations
 
@@ -12,31 +12,35 @@ from inductor_frontend.torch_patches.table import Change, PatchPoint
 
 _NOTHING = object()
 _Before = tuple[Any, str, object]  # Any: an object of torch
-"""An object, a name, and what the object itself has there; `_NOTHING`: it inherits it, or has none."""
+"""An object, a name, and the object's own attribute of that name; `_NOTHING` if it is inherited or absent."""
 
 
 @contextmanager
 def replaced(*changes: Change) -> Iterator[None]:
-    """While the context is active, these attributes have other values. Afterwards all are as before: after errors, and
-    after an interrupt while some are replaced and others not yet, or while they are restored. Raises AttributeError for an
-    attribute that this torch lacks and the table does not say it may."""
-    found = [(change, change.point.find()) for change in changes]
+    """Replaces attributes while the context is active.
+
+    All are restored on exit: after errors, and after an interrupt that occurs while they are being replaced
+    or restored. Raises AttributeError for an attribute that this torch lacks, unless the table allows it
+    (`may_lack`).
+    """
+    owners = [(change, change.point.find()) for change in changes]
     before: list[_Before] = []
     try:
         try:
-            for change, owner in found:
+            for change, owner in owners:
                 for name, value in change.values.items():
                     _replace(change.point, owner, name, value, before)
             yield
         finally:
             _restore(before)
     finally:
-        _restore(before)  # the rest, where the first was interrupted
+        _restore(before)  # the rest, if the first was interrupted
 
 
 @contextmanager
 def replaced_kernels(*kernels: tuple[PatchPoint, DispatchKey, Callable[..., Any]]) -> Iterator[None]:
-    """While the context is active, these operators (points at `py_kernels`) have other kernels where Python dispatches."""
+    """Replaces kernels of operators in Python dispatch while the context is active; points refer to
+    `py_kernels`."""
     operators = [point.find() for point, *_ in kernels]
     changes = [
         point.by(py_kernels={**op.py_kernels, key: kernel})
@@ -57,12 +61,13 @@ def _replace(point: PatchPoint, owner: Any, name: str, value: object, before: li
         if point.may_lack:
             return
         raise AttributeError(f"{point.owner} has no {name}")
-    before.append((owner, name, vars(owner).get(name, _NOTHING)))  # first: what is noted can be put back
+    # Appended before the change, so that an interrupt in between leaves nothing to restore wrongly.
+    before.append((owner, name, vars(owner).get(name, _NOTHING)))
     setattr(owner, name, value)
 
 
 def _restore(before: list[_Before]) -> None:
-    """Puts everything back, the last first, and forgets it only then."""
+    """Restores all attributes, last first. Each is removed from the list only after it has been restored."""
     while before:
         owner, name, value = before[-1]
         if value is not _NOTHING:

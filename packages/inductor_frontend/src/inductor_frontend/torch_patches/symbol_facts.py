@@ -1,5 +1,7 @@
-"""What torch's ShapeEnv knows of a symbol, in the form of every supported version. Imports nothing of Inductor: functions out of
-the cache need it."""
+"""Reads facts about a symbol from torch's ShapeEnv, in every supported version.
+
+Imports nothing of Inductor, because functions loaded from the cache use it.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +12,12 @@ import sympy
 
 # Any in this file: torch's ShapeEnv is untyped.
 
-# Torch writes "no bound" as a huge integer or as an infinity.
+# Torch represents "no bound" as a huge integer or as infinity.
 _UNBOUNDED = 2**62
 
 
 def bound(value: object) -> int | None:
-    """A bound of a range as an int; None where it is open."""
+    """Returns a bound of a range as an int; None if it is open."""
     if isinstance(value, (sympy.Integer, int)):
         number = int(value)
         return number if abs(number) < _UNBOUNDED else None
@@ -25,13 +27,14 @@ def bound(value: object) -> int | None:
 
 
 def symbol_range(shape_env: Any, symbol: sympy.Symbol) -> tuple[int | None, int | None]:
-    """Inclusive bounds of a symbol; None where it is unbounded. `shape_env`: torch's ShapeEnv (untyped)."""
-    found = shape_env.var_to_range.get(symbol)
-    return (None, None) if found is None else (bound(found.lower), bound(found.upper))
+    """Returns inclusive bounds of a symbol, each None if unbounded. `shape_env` is torch's ShapeEnv
+    (untyped)."""
+    limits = shape_env.var_to_range.get(symbol)
+    return (None, None) if limits is None else (bound(limits.lower), bound(limits.upper))
 
 
 def symbol_hint(shape_env: Any, symbol: sympy.Symbol) -> int | float | None:
-    """The example value of a backed symbol; None for others."""
+    """Returns the example value of a backed symbol; None for other symbols."""
     table = shape_env.backed_var_to_val
     value = table.get(symbol)
     if isinstance(value, sympy.Integer):

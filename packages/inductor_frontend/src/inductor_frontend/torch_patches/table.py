@@ -1,6 +1,7 @@
-"""Every place of torch, and of Triton, that a capture replaces for a time: what, why, and in which versions of torch.
+"""Every attribute of torch and Triton that a capture replaces temporarily: its reason, and the versions of
+torch that have it.
 
-What takes the place of torch's own stays with the stage that needs it, and gets it with `replaced`:
+The replacement is defined in the stage that needs it, and installed with `replaced`:
 
     with replaced(MESSAGES.by(_check_with=check_with)):
         ...
@@ -13,14 +14,17 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
-# Any in this file: attributes of torch, of any type.
+# Any in this file: attributes of torch have any type.
 
 
 @dataclass(frozen=True, slots=True)
 class PatchPoint:
-    """Attributes of one object, with spaces between their names. `owner` is a module, or what is found in it by the path after
-    a colon. `may_lack`: not every torch has them, and where one has not, nothing is replaced; `adds`: the object inherits
-    them, or has none."""
+    """Attributes of one object, separated by spaces. `owner` is a module, or a module and a path in it after
+    a colon.
+
+    `may_lack`: some versions lack the attributes, and nothing is replaced there. `adds`: the object inherits
+    the attributes, or does not have them.
+    """
 
     owner: str
     attributes: str
@@ -31,20 +35,20 @@ class PatchPoint:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the attributes."""
+        """Names of the attributes."""
         return tuple(self.attributes.split())
 
     def find(self) -> Any:
-        """The object itself; imports its module."""
+        """Imports the module and returns the object."""
         module, _, path = self.owner.partition(":")
         return reduce(getattr, path.split(".") if path else (), importlib.import_module(module))
 
     def own(self) -> Any:
-        """What torch has at the only name, or at the first."""
+        """Returns torch's own value of the first attribute."""
         return getattr(self.find(), self.names[0])
 
     def by(self, **values: object) -> Change:
-        """A change of some of these attributes to `values`, by name."""
+        """Returns a change of some of these attributes to `values`, by name."""
         assert values.keys() <= set(self.names), f"{self.owner} is not listed with {sorted(values)}"
         return Change(self, values)
 
@@ -58,17 +62,17 @@ class Change:
 
 
 _ORDERS_STREAMS = "2.12, 2.13, 2.14, 2.15"
-"""Torch 2.11 schedules no streams."""
+"""Torch 2.11 does not schedule streams."""
 
 # --- while a model is exported
 
 MESSAGES = PatchPoint(
-    "torch", "_check_with", "the message of a check is dropped where its condition is symbolic"
+    "torch", "_check_with", "the message of a check is dropped if its condition is symbolic"
 )
 TRITON_LAUNCHES = PatchPoint(
     "triton.runtime.jit:KernelInterface",
     "__getitem__",
-    "torch.export sees through a launch only of a kernel that was wrapped by hand",
+    "torch.export traces a launch only of a kernel that was wrapped with wrap_triton",
 )
 TRITON_NODES = PatchPoint(
     "torch._higher_order_ops.triton_kernel_wrap:TracingTritonHOPifier",
@@ -78,7 +82,7 @@ TRITON_NODES = PatchPoint(
 CUDA_CLASSES = PatchPoint(
     "torch.cuda",
     "Stream Event",
-    "a model that is traced for an absent GPU makes its own",
+    "a model that is traced for an absent GPU creates its own",
     versions=_ORDERS_STREAMS,
 )
 CUDA_FUNCTIONS = PatchPoint(
@@ -118,15 +122,15 @@ CUDA_MEMORY = PatchPoint(
 FAKE_RESULTS = PatchPoint(
     "torch._subclasses.fake_tensor:FakeTensorMode",
     "_dispatch_impl",
-    "a fake kernel may return its argument where the schema promises a new tensor, and tracers take it for the argument",
+    "a fake kernel may return its argument although the schema promises a new tensor, and tracers confuse them",
 )
 COMBINATIONS = PatchPoint(
-    "torch:ops.aten.combinations.default", "py_kernels", "a trace loses a size of what a mask selects"
+    "torch:ops.aten.combinations.default", "py_kernels", "a trace loses the size of a mask's selection"
 )
 SECTIONS = PatchPoint(
     "torch:ops.aten.tensor_split.sections",
     "py_kernels",
-    "a trace is a guard that a size leaves the remainder that it left in the example",
+    "a trace guards on the remainder of a size in the example",
 )
 
 # --- while it is made functional
@@ -134,7 +138,7 @@ SECTIONS = PatchPoint(
 STREAM_ORDER = PatchPoint(
     "torch._functorch._aot_autograd.graph_capture",
     "wrap_all_sync_nodes_with_control_deps",
-    "AOTAutograd refuses its own graph where tensors that are written go through what orders streams",
+    "AOTAutograd refuses its own graph if written tensors pass through operators that order streams",
     versions=_ORDERS_STREAMS,
 )
 
@@ -151,16 +155,16 @@ JOINT_PATTERNS = PatchPoint(
 ATTENTION_PATTERNS = PatchPoint(
     "torch._inductor.fx_passes.fuse_attention",
     "_sfdp_init",
-    "takes a fifth of a second, in graphs without attention for nothing",
+    "takes a fifth of a second, needlessly in graphs without attention",
 )
 PERMUTATION_PATTERNS = PatchPoint(
     "torch._inductor.fx_passes.misc_patterns",
     "_misc_patterns_init",
-    "traces functions, in graphs without random permutations for nothing",
+    "traces functions, needlessly in graphs without random permutations",
 )
 
 COPIES = PatchPoint(
-    "torch:ops.aten.copy.default", "py_kernels", "a copy into `x[:, 0]` is a guard that it has two elements"
+    "torch:ops.aten.copy.default", "py_kernels", "a copy into `x[:, 0]` guards on two elements"
 )
 
 # --- while Inductor schedules
@@ -168,7 +172,7 @@ COPIES = PatchPoint(
 TUNING_KEY = PatchPoint(
     "torch.utils._triton",
     "triton_hash_with_backend",
-    "the key of a cache that nothing here reads; making it takes a device",
+    "the key of a cache that is not used here; computing it requires a device",
 )
 INDEX_VALUES = PatchPoint(
     "torch.utils._sympy.functions:Identity",
@@ -179,66 +183,66 @@ INDEX_VALUES = PatchPoint(
 STRIDE_HINTS = PatchPoint(
     "torch._inductor.sizevars:SizeVarAllocator",
     "stride_hints",
-    "with the values of wrapped indices, sympy takes 40 ms for a stride",
+    "with the values of wrapped indices, sympy needs 40 ms for a stride",
 )
 CLAMPED_SIZES = PatchPoint(
     "torch._inductor.sizevars:SizeVarAllocator",
     "evaluate_min evaluate_max",
-    "refuse sizes that nothing orders, and take gcd(n - 2, 0) for the smaller of n - 2 and 0",
+    "refuse sizes of unknown order, and evaluate the minimum of n - 2 and 0 as gcd(n - 2, 0)",
 )
 OVERLAPS = PatchPoint(
     "torch._inductor.fx_passes.reinplace",
     "compute_overlapping_tensors",
-    "a write to `x[1:]` is a guard that it has rows, which a program would check and torch's exported programs do not",
+    "a write to `x[1:]` guards on its having rows, which torch's exported programs do not check",
 )
 OVERLAP_IN_ITSELF = PatchPoint(
-    "torch", "_debug_has_internal_overlap", "a write to `x[:, 0]` is a guard that it has two elements"
+    "torch", "_debug_has_internal_overlap", "a write to `x[:, 0]` guards on two elements"
 )
 VIEW_STRIDES = PatchPoint(
     "torch._subclasses.fake_impls",
     "_compute_stride",
-    "a view such as `x[:, 0]` is a guard that `x` has two rows",
+    "a view such as `x[:, 0]` guards on two rows of `x`",
     may_lack=True,
 )
 VECTOR_BUILDS = PatchPoint(
     "torch._inductor.cpu_vec_isa:VecISA",
     "check_build",
-    "Inductor builds up to eleven libraries to learn which vector instructions there are",
+    "Inductor builds up to eleven libraries to detect the vector instructions",
 )
 REPLACEMENT_TRACES = PatchPoint(
     "torch._inductor.pattern_matcher",
     "fwd_only",
-    "what replaces a match is traced for every match, 6 ms each, with equal results where layers are equal",
+    "a replacement is traced for every match, 6 ms each, with equal results if layers are equal",
 )
 TEMPLATE_CHOICES = PatchPoint(
     "torch._inductor.select_algorithm:AlgorithmSelectorCache",
     "__call__",
-    "every instance of a template is kept, and none is measured",
+    "every instance of a template is kept, and none is benchmarked",
 )
 TEMPLATE_SELECTOR = PatchPoint(
     "torch._inductor.select_algorithm",
     "_ALGORITHM_SELECTOR_CACHE",
-    "is made with a key of its measurements, for which Triton's library is hashed; nothing is measured",
+    "is created with a key of its benchmarks, for which Triton's library is hashed; nothing is benchmarked",
 )
 MEASUREMENT_KEY = PatchPoint(
     "torch._inductor.codecache:CacheBase",
     "__init__",
-    "makes the key of measurements that nothing here reads: hashing Triton's library takes a third of a second",
+    "computes a key of benchmarks that is not used here: hashing Triton's library takes a third of a second",
 )
 TEMPLATE_CODE = PatchPoint(
     "torch._inductor.codegen.simd:SIMDScheduling",
     "codegen_template",
-    "a kernel is written for every instance that was kept",
+    "a kernel is generated for every instance",
 )
 TEMPLATE_MODULES = PatchPoint(
     "torch._inductor.select_algorithm",
     "PyCodeCache",
-    "the module of an instance is not loaded: nobody runs it",
+    "the module of an instance is not loaded, because it is never run",
 )
 TEMPLATE_OPERATORS = PatchPoint(
     "torch._inductor.select_algorithm",
     "use_aten_gemm_kernels",
-    "asks whether an operator could still take over from a template that wants other strides",
+    "checks whether an operator could replace a template that requires other strides",
     versions="2.13, 2.14, 2.15",
     may_lack=True,
 )
@@ -255,52 +259,54 @@ DESCRIPTOR_HARDWARE = PatchPoint(
 DESCRIPTORS = PatchPoint(
     "torch._inductor.ir:TMADescriptor",
     "_CACHE",
-    "keeps descriptors of tensors that have been at the same address in an earlier graph",
+    "caches descriptors by address, also those of an earlier graph",
 )
 KERNEL_CALLS = PatchPoint(
     "torch._inductor.codegen.triton:TritonKernel",
     "call_kernel",
-    "what a kernel leaves in part is finished by a line of text",
+    "partial results of a kernel are reduced by a line of text",
 )
 TUNER = PatchPoint(
     "torch._inductor.runtime.triton_heuristics",
     "cached_autotune",
-    "a heuristic gives its configs to the tuner alone",
+    "a heuristic passes its configs to the autotuner only",
 )
 
-# --- while C++ is written for another machine
+# --- while C++ is generated for another machine
 
 CHOSEN_VECTORS = PatchPoint(
-    "torch._inductor.cpu_vec_isa", "pick_vec_isa", "asks the machine which vector instructions it has"
+    "torch._inductor.cpu_vec_isa", "pick_vec_isa", "queries the vector instructions of this machine"
 )
 CHOSEN_VECTORS_OF_MATMULS = PatchPoint(
     "torch._inductor.codegen.cpp_micro_gemm",
     "pick_vec_isa",
-    "asks the machine which vector instructions it has",
+    "queries the vector instructions of this machine",
 )
 BF16_VECTORS = PatchPoint(
     "torch.cpu",
     "_is_avx512_bf16_supported",
-    "an extension of this machine would make the source one for this machine",
+    "an extension of this machine would make the source specific to it",
 )
 
-# --- while a GPU is not here
+# --- while an absent GPU is emulated
 
 GPU_INTERFACES = PatchPoint(
     "torch._dynamo.device_interface",
     "device_interfaces",
-    "Inductor asks device interfaces, and CUDA's looks for a GPU",
+    "Inductor queries device interfaces, and CUDA's looks for a GPU",
 )
 GPU_FACTS = PatchPoint(
     "torch.cuda",
-    "is_available is_initialized device_count current_device get_device_properties get_device_capability get_device_name is_bf16_supported is_tf32_supported mem_get_info is_current_stream_capturing _lazy_init get_rng_state set_rng_state",
-    "asked about the GPU, and answered out of a table",
+    "is_available is_initialized device_count current_device get_device_properties get_device_capability"
+    " get_device_name is_bf16_supported is_tf32_supported mem_get_info is_current_stream_capturing _lazy_init"
+    " get_rng_state set_rng_state",
+    "queries of the GPU are answered from a table",
 )
 FAKE_DEVICES = PatchPoint(
-    "torch._subclasses.fake_tensor:FakeTensorMode", "avoid_device_init", "fake tensors would start up CUDA"
+    "torch._subclasses.fake_tensor:FakeTensorMode", "avoid_device_init", "fake tensors would initialize CUDA"
 )
 FAKE_CONTEXTS = PatchPoint(
-    "torch._subclasses.fake_tensor", "init_gpu_context", "fake tensors would start up CUDA"
+    "torch._subclasses.fake_tensor", "init_gpu_context", "fake tensors would initialize CUDA"
 )
 FOLDING = PatchPoint(
     "torch._inductor.constant_folding:ConstantFolder",
@@ -310,13 +316,14 @@ FOLDING = PatchPoint(
 TRITON_DRIVER = PatchPoint(
     "triton.runtime.driver:driver",
     "_active",
-    "names the target, by which Inductor finds out what kernels of a model write",
+    "reports the target, which Inductor needs to analyze what kernels of a model write",
 )
 ATTENTION = PatchPoint(
     "torch:ops.aten.scaled_dot_product_attention.default",
     "py_kernels",
-    "torch asks the device which kernel to take, and takes matmuls and a softmax where there is none",
+    "torch queries the device to select a kernel, and uses matmuls and a softmax without a device",
 )
 
 PATCH_POINTS = tuple(value for value in vars().copy().values() if isinstance(value, PatchPoint))
-"""All of them. Besides, `devices/guard.py` lends a guard for CUDA to a torch that was built without it, in C++."""
+"""All patch points. In addition, `devices/guard.py` registers a C++ guard for CUDA in a torch that was built
+without it."""

@@ -1,1 +1,1 @@
-"""From a recording to a program, event by event."""
+"""Translates a recording to a program, event by event."""

@@ -1,4 +1,4 @@
-"""Subgraphs as functions: which operands become parameters, and what is returned."""
+"""Translates subgraphs to functions: selects the operands that become parameters, and the results."""
 
 from __future__ import annotations
 
@@ -23,8 +23,11 @@ from wrapper_ir.expr import Expr, Int
 
 @dataclass(frozen=True, slots=True)
 class Operands:
-    """What a node gives to its subgraphs: `args` by position, those `passed` as arguments (in this order), and
-    constants that the callee sees by itself (`inlined`). The rest are sizes, which the callee captures, or None."""
+    """Operands of a node that calls subgraphs, by position in `args`.
+
+    `passed` are the positions of those that become arguments, in this order; `inlined` those of constants
+    that the callee refers to directly. The others are None, or sizes that the callee captures.
+    """
 
     args: tuple[ir.Arg, ...]
     passed: tuple[int, ...]
@@ -34,21 +37,21 @@ class Operands:
     def of(
         scope: Scope, nodes: Sequence[object], graphs: Sequence[RecordingSubgraph], *, inline: bool = True
     ) -> Operands:
-        """Sorts the operands of a node. With `inline`, constants are not passed."""
+        """Classifies the operands of a node. With `inline`, constants are not passed."""
         args = tuple(to_arg(scope, node) for node in nodes)
-        passed: list[int] = []
+        arguments: list[int] = []
         inlined: list[int] = []
         for i, arg in enumerate(args):
             inputs = [g.graph_inputs.get(g.graph_input_names[i]) for g in graphs]
             if inline and isinstance(arg, ir.Value) and scope.constants.declared(arg):
                 inlined.append(i)
             elif arg is not None and not all(_same_size(arg, x) for x in inputs):
-                passed.append(i)
-        return Operands(args, tuple(passed), tuple(inlined))
+                arguments.append(i)
+        return Operands(args, passed=tuple(arguments), inlined=tuple(inlined))
 
 
 def _same_size(arg: ir.Arg, inner: object) -> bool:
-    """Whether an operand is a size which the callee calls by the same name."""
+    """Returns whether an operand is a size that has the same name in the callee."""
     return isinstance(arg, Expr) and isinstance(inner, sympy.Basic | int) and to_expr(inner) is arg
 
 
@@ -58,8 +61,10 @@ def make_callee(
     operands: Operands,
     returned: Sequence[tuple[int, ir.TensorType | None]],
 ) -> Callee:
-    """Translates a subgraph into a function. It returns the graph's outputs at the positions in `returned`, tensors
-    in storages of their own and with the strides given there."""
+    """Translates a subgraph to a function, which returns the graph's outputs at the positions in `returned`.
+
+    Returned tensors have separate storages and the strides of the types in `returned`.
+    """
     inner = Scope(graph, scope.shared, scope.program.fresh_function_name(str(graph.name)), scope)
     scope.constants.add(literals(graph))
     params = _parameters(inner, operands)
@@ -78,8 +83,10 @@ def make_callee(
 
 
 def _parameters(inner: Scope, operands: Operands) -> list[ir.Value]:
-    """Binds what the graph is given: constants by themselves, the rest as parameters. Sizes that the caller cannot
-    provide are read from the parameters."""
+    """Binds the graph's inputs: constants directly, the others as parameters.
+
+    Sizes that the caller cannot provide are read from the parameters.
+    """
     names = inner.graph.graph_input_names
     for i in operands.inlined:
         arg = operands.args[i]
@@ -92,8 +99,8 @@ def _parameters(inner: Scope, operands: Operands) -> list[ir.Value]:
     for name, value in params.items():
         type = value.type
         exprs = (*type.sizes, *type.strides) if isinstance(type, ir.TensorType) else ()
-        known = [inner.symbols.capture(s) for e in exprs for s in sorted(e.free_symbols)]
-        if not isinstance(type, ir.TensorType) or not all(known):
+        captured = [inner.symbols.capture(s) for e in exprs for s in sorted(e.free_symbols)]
+        if not isinstance(type, ir.TensorType) or not all(captured):
             define_from(inner.guards, facts_of(inner.guards, {name: value}))
     return list(params.values())
 
@@ -104,26 +111,28 @@ def _result(inner: Scope, node: object, wanted: ir.TensorType | None) -> ir.Arg:
 
 
 def _owned(inner: Scope, values: list[ir.Arg]) -> list[ir.Arg]:
-    """Results in storages that nothing else holds: what a parameter, a constant or an earlier result may hold as
-    well is copied."""
+    """Returns results in separate storages: a result that may share its storage with another value is copied.
+
+    Such values are parameters, constants and earlier results.
+    """
     inner.function.ret(values)
     program = inner.program.draft()
     origins = Analyses(program).summary(inner.function.name).results
     inner.function.ops.pop()
-    taken: set[ir.Value] = set()
-    owned: list[ir.Arg] = []
+    storages: set[ir.Value] = set()
+    results: list[ir.Arg] = []
     for value, origin in zip(values, origins, strict=True):
         if origin is not None and isinstance(value, ir.Value):
-            if origin.params or origin.constants or not origin.certain or taken & set(origin.own):
+            if origin.params or origin.constants or not origin.certain or storages & set(origin.own):
                 value = copy(inner, value, value.type)
             value = outside_of_symmetric(inner, value)
-            taken.update(origin.own)
-        owned.append(value)
-    return owned
+            storages.update(origin.own)
+        results.append(value)
+    return results
 
 
 def copy(scope: Scope, value: ir.Value, type: ir.Type) -> ir.Value:
-    """`value` in a storage of its own, with the layout `type`."""
+    """Copies `value` to a new storage, with the layout `type`."""
     assert isinstance(type, ir.TensorType)
     result = scope.function.alloc(f"{value.name}.c", type)
     scope.function.append(ir.Copy(dst=result, src=ir.as_tensor(value), prov=scope.function.prov))
@@ -131,28 +140,33 @@ def copy(scope: Scope, value: ir.Value, type: ir.Type) -> ir.Value:
 
 
 def outside_of_symmetric(scope: Scope, value: ir.Value) -> ir.Value:
-    """A result as it leaves its function: a communication buffer, which later calls write again, as a copy."""
+    """Returns a result that may leave its function: a communication buffer, which later calls overwrite, is
+    copied."""
     root = scope.root(value).type
     return copy(scope, value, value.type) if isinstance(root, ir.StorageType) and root.is_symmetric else value
 
 
 def conform(scope: Scope, value: ir.Value, wanted: ir.Type) -> ir.Value:
-    """`value` with the strides of `wanted`: in a copy, if its own are others where it matters."""
-    given = value.type
-    if not isinstance(wanted, ir.TensorType) or not isinstance(given, ir.TensorType):
+    """Returns `value` with the strides of `wanted`; it is copied if its strides differ in a dimension of size
+    other than 1.
+
+    Raises ConversionError FE307 if dtype or rank differ.
+    """
+    actual = value.type
+    if not isinstance(wanted, ir.TensorType) or not isinstance(actual, ir.TensorType):
         return value
-    if (given.dtype, len(given.sizes)) != (wanted.dtype, len(wanted.sizes)):
-        raise ConversionError("FE307", f"{value.name} is {given}, where Inductor expects {wanted}")
-    strides = zip(given.sizes, given.strides, wanted.strides)
+    if (actual.dtype, len(actual.sizes)) != (wanted.dtype, len(wanted.sizes)):
+        raise ConversionError("FE307", f"{value.name} is {actual}, where Inductor expects {wanted}")
+    strides = zip(actual.sizes, actual.strides, wanted.strides)
     others = [size for size, a, b in strides if _differ(scope, a, b)]
     if not others:
         return value
-    type = ir.TensorType(given.dtype, given.sizes, wanted.strides, given.device)
+    type = ir.TensorType(actual.dtype, actual.sizes, wanted.strides, actual.device)
     if all(size is Int(1) for size in others):
         return scope.view_as(value, type, Int(0))
     return copy(scope, value, type)
 
 
 def _differ(scope: Scope, a: Expr, b: Expr) -> bool:
-    """Whether two strides are not known to be the same. Symbols that are born in a callee say nothing here."""
+    """Returns whether two strides may differ. Symbols that a callee defines are not comparable here."""
     return a is not b and all(s in scope.symbols.defined for s in b.free_symbols)

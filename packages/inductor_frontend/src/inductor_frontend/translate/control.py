@@ -1,4 +1,5 @@
-"""Control flow: Inductor's nodes that call subgraphs, as ops that call functions of the program."""
+"""Translates control flow: Inductor's nodes that call subgraphs become ops that call functions of the
+program."""
 
 from __future__ import annotations
 
@@ -25,17 +26,17 @@ from wrapper_ir.ir import Arg, CallSubgraph, Copy, DType, Switch, TensorType, Va
 
 
 def switch(scope: Scope, node: Any) -> None:
-    """`torch.cond` and `torch.switch`: all branches take the same arguments."""
-    found = switch_of(node)
-    branches = [_graph(branch) for branch in found.branches]
+    """Emits a Switch for `torch.cond` or `torch.switch`: all branches accept the same arguments."""
+    switched = switch_of(node)
+    branches = [_graph(branch) for branch in switched.branches]
     outputs = _outputs(node)
     operands = Operands.of(scope, node.operands or (), branches)
     returned = [(i, scope.result_type(o.get_layout())) for i, o in outputs.items()]
     callees = [make_callee(scope, branch, operands, returned) for branch in branches]
-    index = to_arg(scope, found.selector)
+    index = to_arg(scope, switched.selector)
     with _arguments(scope, operands, *callees) as args:
         op = Switch(
-            index=_truth(scope, index) if found.is_two_way else index,
+            index=_truth(scope, index) if switched.is_two_way else index,
             branches=tuple(callee.name for callee in callees),
             args=args,
             results=tuple(_result(scope, o) for o in outputs.values()),
@@ -46,7 +47,7 @@ def switch(scope: Scope, node: Any) -> None:
 
 
 def invoke_subgraph(scope: Scope, node: ir.InvokeSubgraph) -> None:
-    """A region that is compiled once and called several times: one function."""
+    """Emits a call of a region that is compiled once and called several times: one function."""
     graph = _graph(node.subgraph)
     outputs = _outputs(node)
     operands = Operands.of(scope, node.inputs, [graph], inline=False)
@@ -55,10 +56,10 @@ def invoke_subgraph(scope: Scope, node: ir.InvokeSubgraph) -> None:
         returned = [(i, scope.result_type(o.get_layout())) for i, o in outputs.items()]
         scope.callees[name] = make_callee(scope, graph, operands, returned)
     elif not _same_sizes(scope, node, graph) or operands.passed != scope.callees[name].passed:
-        # Inductor has compiled it for the sizes of one call only.
+        # Inductor has lowered it for the sizes of one call only.
         raise ConversionError(
             "FE304",
-            f"region {name} is called with sizes of which some are the same in one call only",
+            f"region {name} is called with sizes of which some are equal in one call only",
             hint="call two regions, or mark the sizes that differ as dynamic",
         )
     with _arguments(scope, operands, scope.callees[name]) as args:
@@ -72,46 +73,46 @@ def invoke_subgraph(scope: Scope, node: ir.InvokeSubgraph) -> None:
 
 
 def while_loop(scope: Scope, node: ir.WhileLoop) -> None:
-    """`while_loop`, also with the results of all trips stacked.
+    """Emits a WhileLoop, optionally with the results of all iterations stacked.
 
-    What the body hands on as it is, because it writes into it or does not change it, is not carried but captured:
-    the loop has one such tensor, not one a trip.
+    Operands that the body returns unchanged, or writes in place, are captured instead of carried: the loop
+    has one such tensor, not one per iteration.
     """
     cond, body = _graph(node.cond_subgraph), _graph(node.body_subgraph)
     carried = node.carried_inputs or ()
-    held = [i for i in range(len(carried)) if not node.stack_output and _hands_on(body, i)]
-    own = [i for i in range(len(carried)) if i not in held]
+    unchanged = [i for i in range(len(carried)) if not node.stack_output and _returns_operand(body, i)]
+    changed = [i for i in range(len(carried)) if i not in unchanged]
     operands = Operands.of(scope, [*carried, *(node.additional_inputs or ())], [cond, body])
     operands = dataclasses.replace(
         operands,
-        passed=(*own, *(i for i in operands.passed if i not in own)),
-        inlined=tuple(i for i in operands.inlined if i not in own),
+        passed=(*changed, *(i for i in operands.passed if i not in changed)),
+        inlined=tuple(i for i in operands.inlined if i not in changed),
     )
-    tested = make_callee(scope, cond, operands, [(0, None)])
-    made = make_callee(scope, body, operands, [(i, _carried_type(scope, body, i)) for i in own])
+    cond_callee = make_callee(scope, cond, operands, [(0, None)])
+    body_callee = make_callee(scope, body, operands, [(i, _carried_type(scope, body, i)) for i in changed])
     outputs = _outputs(node)
-    if not outputs.keys() >= set(own):
+    if not outputs.keys() >= set(changed):
         raise ConversionError(
             "FE307",
             f"the body of loop {node.get_name()} writes to what it carries, and returns other tensors",
         )
-    with _arguments(scope, operands, tested, made) as args:
+    with _arguments(scope, operands, cond_callee, body_callee) as args:
         op = WhileLoop(
-            cond_fn=tested.name,
-            body_fn=made.name,
-            carried=args[: len(own)],
-            captured=args[len(own) :],
-            results=tuple(_result(scope, outputs[i]) for i in own),
+            cond_fn=cond_callee.name,
+            body_fn=body_callee.name,
+            carried=args[: len(changed)],
+            captured=args[len(changed) :],
+            results=tuple(_result(scope, outputs[i]) for i in changed),
             stacked=node.stack_output,
             prov=scope.function.prov,
         )
         scope.function.append(op)
-    _bind_held(scope, {i: o for i, o in outputs.items() if i in held}, operands)
+    _bind_unchanged(scope, {i: o for i, o in outputs.items() if i in unchanged}, operands)
     _define(scope, node)
 
 
 def _truth(scope: Scope, predicate: Arg) -> Arg:
-    """The predicate as a bool: a tensor of numbers is one where it is not 0."""
+    """Returns the predicate as a bool: a numeric tensor is true if it is not 0."""
     if not is_tensor(predicate) or predicate.type.dtype is DType.BOOL:
         return predicate
     type = dataclasses.replace(predicate.type, dtype=DType.BOOL)
@@ -126,18 +127,18 @@ def _graph(subgraph: ir.Subgraph | None) -> RecordingSubgraph:
 
 
 def _outputs(node: Any) -> dict[int, ir.MultiOutput]:
-    """What a node takes from its callee, by position of the callee's outputs. Sizes and None are not taken."""
-    found: Sequence[Any] = node.outputs
-    return {o.indices[0][1]: o for o in found if isinstance(o, ir.MultiOutput)}
+    """Returns the results that a node uses, by position of the callee's outputs, without sizes and None."""
+    outputs: Sequence[Any] = node.outputs
+    return {o.indices[0][1]: o for o in outputs if isinstance(o, ir.MultiOutput)}
 
 
 def _same_sizes(scope: Scope, node: ir.InvokeSubgraph, graph: RecordingSubgraph) -> bool:
-    """Whether a region gets tensors of the sizes that it was lowered for."""
+    """Returns whether a region is called with tensors of the sizes that it was lowered for."""
     originals = [graph.graph_inputs_original.get(name) for name in graph.graph_input_names]
-    given: Sequence[Any] = node.inputs
+    inputs: Sequence[Any] = node.inputs
     pairs = [
         (a, b)
-        for operand, original in zip(given, originals)
+        for operand, original in zip(inputs, originals)
         if original is not None
         for a, b in zip(operand.get_size(), original.get_size())
     ]
@@ -146,17 +147,20 @@ def _same_sizes(scope: Scope, node: ir.InvokeSubgraph, graph: RecordingSubgraph)
 
 @contextmanager
 def _arguments(scope: Scope, operands: Operands, *callees: Callee) -> Iterator[tuple[Arg, ...]]:
-    """The arguments of a call, with the layouts that its callees expect: Inductor may have changed an operand's
-    after it lowered them. What they write into a copy is copied back after the call."""
+    """Yields the arguments of a call, with the layouts that its callees expect.
+
+    Inductor may have changed an operand's layout after it lowered the callees. Writes to a copy are copied
+    back after the call.
+    """
     args = [operands.args[i] for i in operands.passed]
-    given = tuple(
+    conformed = tuple(
         conform(scope, a, t) if isinstance(a, Value) else a for a, t in zip(args, callees[0].params)
     )
-    yield given
-    written = frozenset[int]().union(*(c.written for c in callees))
-    for k, (arg, passed) in enumerate(zip(args, given)):
-        if k in written and arg is not passed and is_tensor(arg) and is_tensor(passed):
-            scope.function.append(Copy(dst=arg, src=passed, prov=scope.function.prov))
+    yield conformed
+    mutated = frozenset[int]().union(*(c.written for c in callees))
+    for k, (arg, operand) in enumerate(zip(args, conformed)):
+        if k in mutated and arg is not operand and is_tensor(arg) and is_tensor(operand):
+            scope.function.append(Copy(dst=arg, src=operand, prov=scope.function.prov))
 
 
 def _result(scope: Scope, output: ir.MultiOutput) -> Value[TensorType]:
@@ -165,27 +169,27 @@ def _result(scope: Scope, output: ir.MultiOutput) -> Value[TensorType]:
 
 
 def _define(scope: Scope, node: Any) -> None:
-    """Defines the sizes that only the results tell."""
+    """Defines the unbacked sizes of the results."""
     if getattr(node, "unbacked_bindings", None):
         define_unbacked(scope, node, None)
 
 
-def _hands_on(body: RecordingSubgraph, position: int) -> bool:
-    """Whether a loop's body returns an operand in its own place."""
-    found: Any = body.graph_outputs[position]
-    while isinstance(found, ir.MutableBox):
-        found = found.data
-    return isinstance(found, ir.InputBuffer) and found.get_name() == body.graph_input_names[position]
+def _returns_operand(body: RecordingSubgraph, position: int) -> bool:
+    """Returns whether a loop's body returns an operand at its own position."""
+    output: Any = body.graph_outputs[position]
+    while isinstance(output, ir.MutableBox):
+        output = output.data
+    return isinstance(output, ir.InputBuffer) and output.get_name() == body.graph_input_names[position]
 
 
 def _carried_type(scope: Scope, body: RecordingSubgraph, position: int) -> TensorType | None:
-    """The layout in which the next trip takes a carried tensor; None for a number."""
+    """Returns the layout in which the next iteration expects a carried tensor; None for a number."""
     original = body.graph_inputs_original.get(body.graph_input_names[position])
     return None if original is None else scope.result_type(original.get_layout())
 
 
-def _bind_held(scope: Scope, outputs: Mapping[int, ir.MultiOutput], operands: Operands) -> None:
-    """Results that the body has not changed are copies of what the loop was given."""
+def _bind_unchanged(scope: Scope, outputs: Mapping[int, ir.MultiOutput], operands: Operands) -> None:
+    """Binds results that the body returns unchanged to copies of the loop's operands."""
     for i, output in outputs.items():
         arg = operands.args[i]
         if output.get_operation_name() not in scope.graph.removed_operations and isinstance(arg, Value):

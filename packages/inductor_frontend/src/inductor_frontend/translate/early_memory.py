@@ -1,7 +1,8 @@
-"""Memory that several streams write comes from the current stream, before the others begin.
+"""Allocates memory that several streams write on the current stream, before the other streams begin.
 
-A stream's memory may still be in use there by what had it before, which another stream does not wait for. Inductor
-allocates where the first op runs that writes it. What one stream writes, others read only when they have waited for it.
+Memory of a stream may still be in use there by its previous owner, for which another stream does not wait.
+Inductor allocates at the first op that writes the memory. Streams that only read it wait for the writer
+anyway.
 """
 
 from __future__ import annotations
@@ -16,55 +17,55 @@ from wrapper_ir.expr import Expr
 
 
 def early_memory(analyses: Analyses) -> ir.Program:
-    """The program with such memory allocated where its streams begin, as far as sizes are known there."""
+    """Returns the program with such memory allocated where streams begin, if its size is defined there."""
     main, *rest = analyses.program.functions
     return analyses.program.with_functions((_early(main, analyses), *rest))
 
 
 def _early(function: ir.Function, analyses: Analyses) -> ir.Function:
-    if not any(isinstance(op, ir.RecordEvent) for op in function.body):
+    if not any(function.ops_of(ir.RecordEvent)):
         return function
     crossing = _written_apart(function, analyses)
-    known = {symbol for p in function.params for symbol in _sizes(p.value.type)}
+    defined = {symbol for p in function.params for symbol in _sizes(p.value.type)}
     storages = {
         op.result
         for op in function.ops_of(ir.AllocStorage)
-        if op.result in crossing and _sizes(op.result.type) <= known
+        if op.result in crossing and _sizes(op.result.type) <= defined
     }
 
     def early(op: ir.Op) -> bool:
-        """With its tensor, since emitters may allocate where that is made."""
+        """Selects a storage with its tensor, since emitters may allocate at the View."""
         if isinstance(op, ir.View):
-            return op.source in storages and _sizes(op.result.type) | op.offset.free_symbols <= known
+            return op.source in storages and _sizes(op.result.type) | op.offset.free_symbols <= defined
         return isinstance(op, ir.AllocStorage) and op.result in storages
 
-    moved = [
+    hoisted = [
         dataclasses.replace(op, stream=0) if isinstance(op, ir.AllocStorage) else op
         for op in function.body
         if early(op)
     ]
     rest = [op for op in function.body if not early(op)]
-    if not moved:
+    if not hoisted:
         return function
     begin = next(i for i, op in enumerate(rest) if isinstance(op, ir.RecordEvent))
-    return function.with_body((*rest[:begin], *moved, *rest[begin:]))
+    return function.with_body((*rest[:begin], *hoisted, *rest[begin:]))
 
 
 def _written_apart(function: ir.Function, analyses: Analyses) -> set[ir.Value]:
-    """Storages that another stream writes than the one that they come from."""
+    """Returns storages that are written on another stream than the one that allocates them."""
     crossing = analyses.get_for(function, crossing_streams)
     aliasing = analyses.aliasing(function)
     streams: dict[ir.Value, int] = {op.result: op.stream for op in function.ops_of(ir.AllocStorage)}
-    found: set[ir.Value] = set()
+    storages: set[ir.Value] = set()
     for op, effects in zip(function.body, aliasing.effects, strict=True):
         if crossing and isinstance(op, ir.Launch | ir.CallExtern | ir.Copy):
             roots = {r for value in effects.writes for r in aliasing.roots.get(value, NO_ROOTS)}
-            found |= {r for r in roots & streams.keys() & crossing if streams[r] != op.stream}
-    return found
+            storages |= {r for r in roots & streams.keys() & crossing if streams[r] != op.stream}
+    return storages
 
 
 def _sizes(type: ir.Type) -> frozenset[str]:
-    """The symbols of a type's sizes."""
+    """Returns the symbols of a type's sizes."""
     match type:
         case ir.TensorType():
             sizes: tuple[Expr, ...] = (*type.sizes, *type.strides)

@@ -1,4 +1,5 @@
-"""What an artifact carries for explanations: the text of source lines, and choices that the capture's options made."""
+"""Extensions of an artifact for explanations: the text of source lines, and decisions of the capture's
+options."""
 
 from __future__ import annotations
 
@@ -14,16 +15,17 @@ from wrapper_ir.artifact.sources import SOURCES
 from wrapper_ir.text import print_program
 
 AOT_GRAPH = "aot_graph.py"
-"""The extension with the graph that autograd gave to the compiler, as Python."""
+"""Extension with the graph that autograd passed to the compiler, as Python."""
 CAPTURED = "captured.txt"
-"""The extension with the program as captured, without its kernels."""
+"""Extension with the program as captured, without its kernels."""
 DYNAMO_NODES = "dynamo_nodes.json"
-"""The extension with the nodes of Dynamo's graph that each node of the lowered graph comes from: an object of lists."""
+"""Extension with the nodes of Dynamo's graph from which each node of the lowered graph originates: an object
+of lists."""
 PIPELINE = "inductor_frontend.passes"
-"""The metadata with the pipeline of passes that was run."""
+"""Metadata with the pipeline of passes that was run."""
 
 _WITH_TEMPLATES = frozenset({"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::convolution"})
-"""Operators that Inductor has Triton templates for."""
+"""Operators for which Inductor has Triton templates."""
 _SUBJECT = "matmuls and convolutions"
 
 
@@ -33,23 +35,23 @@ def explaining_extensions(
     options: CaptureOptions,
     decisions: Sequence[MatmulDecision] = (),
 ) -> dict[str, str]:
-    """The artifact's extensions by name; one that would be empty is left out. `decisions` are about the matmuls that might
-    have been split."""
-    found: dict[str, str] = {}
+    """Returns the artifact's extensions by name, without empty ones. `decisions` concern matmuls that could
+    be split."""
+    extensions: dict[str, str] = {}
     if sources:
-        found[SOURCES] = json.dumps(dict(sorted(sources.items())), ensure_ascii=False)
+        extensions[SOURCES] = json.dumps(dict(sorted(sources.items())), ensure_ascii=False)
     matmuls = sorted(e.name for e in program.externs if e.name.partition(".")[0] in _WITH_TEMPLATES)
     if matmuls:
         device = program.target.device.type
-        chosen = _split(decisions) if decisions and device != "cpu" else _matmuls(options, device)
-        found[CHOICES] = choices_json([(chosen, matmuls)])
-    return found
+        choice = _split(decisions) if decisions and device != "cpu" else _matmuls(options, device)
+        extensions[CHOICES] = choices_json([(choice, matmuls)])
+    return extensions
 
 
 def stage_extensions(
     aot_graph: str, captured: ir.Program, dynamo_nodes: Mapping[str, Sequence[str]]
 ) -> dict[str, str]:
-    """What the final program was made from, for those who look at a compilation."""
+    """Returns the earlier stages of the final program, for users who inspect a compilation."""
     return {
         AOT_GRAPH: aot_graph,
         CAPTURED: print_program(replace(captured, kernels=())),
@@ -58,17 +60,17 @@ def stage_extensions(
 
 
 def _split(decisions: Sequence[MatmulDecision]) -> Choice:
-    """A candidate for matmuls of the same sizes with the same outcome, with the names of their nodes."""
+    """Groups matmuls of the same sizes and outcome to candidates, with the names of their nodes."""
     nodes: dict[tuple[str, str, bool], list[str]] = {}
-    for one in decisions:
-        nodes.setdefault((one.sizes, one.outcome, one.parts > 1), []).append(one.node)
-    count = sum(one.parts > 1 for one in decisions)
+    for decision in decisions:
+        nodes.setdefault((decision.sizes, decision.outcome, decision.parts > 1), []).append(decision.node)
+    count = sum(decision.parts > 1 for decision in decisions)
     return Choice(
         subject=_SUBJECT,
         why=f"the capture's option matmuls='split': {count} of {len(decisions)} matmuls are sums of parts",
         candidates=tuple(
-            Candidate(name=f"{sizes}: {outcome}", chosen=chosen, detail=", ".join(names))
-            for (sizes, outcome, chosen), names in nodes.items()
+            Candidate(name=f"{sizes}: {outcome}", chosen=is_split, detail=", ".join(names))
+            for (sizes, outcome, is_split), names in nodes.items()
         ),
     )
 

@@ -1,4 +1,4 @@
-"""The last steps of every capture: derived lifetimes, and verification."""
+"""Last steps of every capture: derived lifetimes, and verification."""
 
 from __future__ import annotations
 
@@ -13,11 +13,15 @@ from wrapper_ir_passes.collectives.sink_waits import SinkWaits
 
 
 def finish(program: ir.Program, options: CaptureOptions) -> Analyses:
-    """Ends every storage at its last use, in callees where it can be moved there; verifies the result, as the
-    options ask. Returns the finished program's memo. Raises VerificationError."""
-    given = Analyses(with_allocation_ids(program))
-    early = given.after(early_memory(given))
-    if options.sink_waits and any(isinstance(op, ir.Wait) for op in early.program.ops):
+    """Frees every storage after its last use, in callees if the free can be moved there, and verifies the
+    result.
+
+    Returns the analyses of the finished program. Raises VerificationError, if the options enable
+    verification.
+    """
+    translated = Analyses(with_allocation_ids(program))
+    early = translated.after(early_memory(translated))
+    if options.sink_waits and any(early.program.ops_of(ir.Wait)):
         early = early.after(SinkWaits().run(early.program, early))
     finished = early.after(MoveArguments().run(early.program, early))
     if options.verify:

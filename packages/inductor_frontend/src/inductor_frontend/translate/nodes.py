@@ -1,4 +1,4 @@
-"""Extern nodes by class: the table of every Inductor class that capture knows how to translate."""
+"""Extern nodes by class: the table of every Inductor class that capture can translate."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from inductor_frontend.torch_patches._compat import (
 from inductor_frontend.translate.control import invoke_subgraph, switch, while_loop
 from wrapper_ir.ir import ResizeStorage, SetStorage, as_tensor
 
-Handler = Callable[[Scope, Any], None]  # Any: each handler takes its own node class
+Handler = Callable[[Scope, Any], None]  # Any: each handler accepts a different node class
 
 
 def _resize(scope: Scope, node: ir.ResizeStorageBytes) -> None:
@@ -39,7 +39,7 @@ def _resize(scope: Scope, node: ir.ResizeStorageBytes) -> None:
 
 
 def fallback(scope: Scope, node: ir.FallbackKernel) -> None:
-    """An operator that Inductor does not generate code for, or that orders streams."""
+    """Emits an operator that Inductor does not generate code for, or that orders streams."""
     if is_order(node):
         scope.streams.order(node)
     else:
@@ -47,7 +47,8 @@ def fallback(scope: Scope, node: ir.FallbackKernel) -> None:
 
 
 def _set_storage(scope: Scope, node: ir.ExternKernelAlloc) -> None:
-    """`x.set_(y)`; and `x.data = y` of the same type, for which torch has a class of its own since 2.14."""
+    """Emits `x.set_(y)`, and `x.data = y` of the same type, for which torch has a separate class since
+    2.14."""
     target, source = (as_tensor(scope.reference(x)) for x in node.inputs if isinstance(x, ir.IRNode))
     scope.function.append(SetStorage(target=target, source=source, prov=scope.function.prov))
     scope.bind(node.get_name(), target)
@@ -85,15 +86,17 @@ HANDLERS: dict[type[ir.ExternKernel], Handler] = {
 
 _OUTSIDE = "keep this operator outside the captured part, or write it in terms of supported operators"
 _INSTEAD: dict[type[ir.ExternKernel], str] = {
-    ir.TMADescriptorExperimental: "triton has no such descriptors any more (create_1d_tma_descriptor, "
+    ir.TMADescriptorExperimental: "triton has removed such descriptors (create_1d_tma_descriptor, "
     "create_2d_tma_descriptor): use TensorDescriptor of triton.tools.tensor_descriptor",
 }
-"""What to do about classes that capture refuses, where that is known."""
+"""Alternatives to classes that capture refuses, if one exists."""
 
 
 def handler_of(cls: type[ir.ExternKernel]) -> Handler | None:
-    """The handler of a node class: its own or the nearest base's, but never past a class that generates code its
-    own way. None for a class that capture does not know."""
+    """Returns the handler of a node class: its own or that of the nearest base.
+
+    A base behind a class with its own `codegen` is not considered. Returns None for an unknown class.
+    """
     for base in cls.__mro__:
         if base in HANDLERS:
             return HANDLERS[base]
@@ -103,7 +106,8 @@ def handler_of(cls: type[ir.ExternKernel]) -> Handler | None:
 
 
 def call_node(scope: Scope, event: CallNode) -> None:
-    """Translates one extern node; raises HookError FE203 for unknown classes, and ConversionError with the place."""
+    """Translates one extern node; raises HookError FE203 for unknown classes, and adds the place to a
+    ConversionError."""
     node = event.node
     scope.function.prov = scope.provenance.read(node.get_origins(), node.get_name() or "")
     handler = handler_of(type(node))

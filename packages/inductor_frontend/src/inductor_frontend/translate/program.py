@@ -1,4 +1,4 @@
-"""A whole program from one lowered graph."""
+"""Builds a program from one lowered graph."""
 
 from __future__ import annotations
 
@@ -38,10 +38,13 @@ from wrapper_ir.ir import UNKNOWN, Arg, Device, Ownership, Program, Target, Valu
 
 @dataclass(frozen=True, slots=True)
 class GraphProgram:
-    """A program and what belongs to it: its constants' tensors by `Constant.data_name`, for each parameter of `main` the position of
-    the graph input that it is, and for each result the parameter (by its position) whose storage it shares; `outer` are
-    the streams around it, `sources` the text of source lines by `file:line`, `matmuls` what became of matmuls where some
-    are split."""
+    """A program and its related data.
+
+    `constants` are tensors by `Constant.data_name`. `positions` has, for each parameter of `main`, the
+    position of its graph input. `shared` has, for each result, the position of the parameter whose storage it
+    shares. `outer` describes the caller's streams, `sources` the text of source lines by `file:line`, and
+    `matmuls` the decisions about split matmuls.
+    """
 
     program: Program
     constants: Mapping[str, torch.Tensor]
@@ -54,10 +57,10 @@ class GraphProgram:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildContext:
-    """What a program is built with besides its graph.
+    """Inputs of the translation besides the graph.
 
-    `roles` are the graph inputs that are constants, by name; `guards` what the trace relied on; `root` the folder that
-    source locations are shown relative to.
+    `roles` are the graph inputs that are constants, by name. `guards` are conditions that the trace depends
+    on. Source locations are relative to the folder `root`.
     """
 
     roles: Mapping[str, ConstantRole] = field(default_factory=dict)
@@ -67,10 +70,11 @@ class BuildContext:
     target: Target = field(default_factory=Target)
 
 
-def target_of(graph: RecordingGraph, asked: Target) -> Target:
-    """What was asked for; where that is the default, the device of this machine that the graph runs on."""
-    if asked != Target() or graph.device_type == "cpu":
-        return asked
+def target_of(graph: RecordingGraph, requested: Target) -> Target:
+    """Returns the requested target; if that is the default, the device of this machine that the graph runs
+    on."""
+    if requested != Target() or graph.device_type == "cpu":
+        return requested
     index = min(graph.device_idxs, default=0)
     if graph.device_type != "cuda":
         package = device_package(graph.device_type)
@@ -98,7 +102,7 @@ class _Builder:
         self.params: dict[str, Value] = {}
 
     def run(self) -> GraphProgram:
-        """Translates everything, in Inductor's order."""
+        """Translates inputs, events and results, in Inductor's order."""
         positions = self._inputs()
         begin = len(self.scope.function.ops)
         self.scope.shared.translate(self.scope)
@@ -124,8 +128,9 @@ class _Builder:
         )
 
     def _results(self) -> tuple[Arg, ...]:
-        """What the graph returns. Two views of one layout are two tensors to the caller, as in Inductor's own code."""
-        found: list[Arg] = []
+        """Returns the graph's results. Two equal views are separate tensors for the caller, as in Inductor's
+        own code."""
+        results: list[Arg] = []
         views: set[Value] = set()
         for output in self.graph.graph_outputs:
             result = to_arg(self.scope, output)
@@ -133,8 +138,8 @@ class _Builder:
                 result = outside_of_symmetric(self.scope, result)
                 result = self.scope.own_view(result) if result in views else result
                 views.add(result)
-            found.append(result)
-        return tuple(found)
+            results.append(result)
+        return tuple(results)
 
     # --- inputs and constants
 
@@ -142,7 +147,7 @@ class _Builder:
         graph, scope = self.graph, self.scope
         positions: list[int] = []
         params = self.params
-        # Types of parameters mention symbols that the parameters themselves define.
+        # Types of parameters use symbols that the parameters themselves define.
         types = {n: param_type(scope, n) for n in graph.graph_inputs if n not in self.roles}
         for position, name in enumerate(graph.graph_input_names):
             if name in types:
@@ -162,5 +167,6 @@ class _Builder:
 
 
 def build_program(graph: RecordingGraph, context: BuildContext) -> GraphProgram:
-    """Builds the program of a graph whose wrapper was recorded. Runs inside Inductor's graph context."""
+    """Builds the program of a graph whose wrapper was recorded. Must run inside Inductor's context of the
+    graph."""
     return _Builder(graph, context).run()

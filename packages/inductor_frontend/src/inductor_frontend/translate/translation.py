@@ -1,4 +1,4 @@
-"""The events of one graph, translated into the body of one function."""
+"""Translates the events of one graph to the body of one function."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ALIGNMENT = 16
 
 
 def translate(scope: Scope, table: KernelTable) -> None:
-    """Appends what was recorded for the scope's graph to its function. Runs inside Inductor's context of that
+    """Appends the recording of the scope's graph to its function. Must run inside Inductor's context of that
     graph."""
     launches = Launches(scope, table)
     before, recorded = scope.streams.split_prologue(scope.graph.recording.events)
@@ -63,7 +63,8 @@ def _event(scope: Scope, launches: Launches, event: events.Event) -> None:
 
 
 def _check_input(scope: Scope, event: events.CheckInput) -> None:
-    """Constants are what capture saw; only parameters are checked."""
+    """Emits a layout check of a parameter. Constants are not checked: they are the tensors that were
+    captured."""
     if not scope.options.layout_asserts or scope.constants.holds(event.name):
         return
     scope.guards.assert_layout(scope.value(event.name))

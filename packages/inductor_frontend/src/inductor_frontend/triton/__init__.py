@@ -1,1 +1,1 @@
-"""Triton kernels that Inductor wrote, as data: plain source, parameters, candidates, and grids as expressions."""
+"""Inductor's Triton kernels as data: plain source, parameters, candidates, and grids as expressions."""

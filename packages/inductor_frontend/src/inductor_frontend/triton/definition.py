@@ -1,4 +1,4 @@
-"""One Triton kernel of Inductor's as typed data: all that does not depend on who calls it."""
+"""One of Inductor's Triton kernels as typed data, independent of its calls."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from inductor_frontend.triton.source import kernel_constant, read_source
 from wrapper_ir import ir
 from wrapper_ir.expr import Int
 
-# Any in this file: Inductor's meta data.
+# Any in this file: Inductor's metadata.
 
 _TYPES = {
     "fp64": ir.DType.F64,
@@ -37,21 +37,24 @@ _TYPES = {
     "u16": ir.DType.U16,
     "u8": ir.DType.U8,
 }
-"""Triton's names of element types."""
+"""Element types by Triton's name."""
 
 _ALIGNMENT = 16
 _USER = "user_autotune"
 
 
 _ROLES = ("in_ptr", "out_ptr", "arg_")
-"""How Inductor calls parameters whose role it is to read or to make a buffer."""
+"""Prefixes of Inductor's parameters that only read a buffer, or only write it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TritonDefinition:
-    """A kernel without what its calls say: what each pointer is used for. `positions` are those of its parameters among the
-    arguments of Inductor's calls, whose number is `arguments`, `written` the parameters that it updates in place. With
-    `restores_updated`, a tuner restores every parameter that is updated in place."""
+    """A kernel without the properties that its calls determine, such as the access through each pointer.
+
+    `positions` are its parameters' positions among the `arguments` arguments of Inductor's calls. `written`
+    are the parameters that it updates in place. With `restores_updated`, the autotuner restores every
+    parameter that is updated in place.
+    """
 
     kernel: ir.TritonKernel
     positions: tuple[int, ...]
@@ -61,28 +64,31 @@ class TritonDefinition:
 
     @property
     def identity(self) -> Hashable:
-        """Different for definitions of one name that are called in different ways."""
+        """Key that differs for definitions of one name with different calling conventions."""
         return self.positions, self.kernel.configs
 
     def access(self, param: ir.KernelParam, buffer: str, event: CallKernel) -> ir.Access:
-        """What a call does through a pointer. A buffer that this kernel makes is written whole; any other that it writes may
-        be written in part, so its old content counts as read."""
+        """Returns the access of a call through a pointer.
+
+        A buffer that this kernel produces is written completely. Any other buffer may be written partially,
+        so that its old content counts as read.
+        """
         if event.written is not None:
             return ir.Access.READWRITE if param.name in event.written else ir.Access.READ
-        made = buffer in event.produced
-        if param.name.startswith("in_out_ptr") and made:
-            # In place of a buffer that the same kernel makes; an atomic addition reads what it finds.
+        is_produced = buffer in event.produced
+        if param.name.startswith("in_out_ptr") and is_produced:
+            # Replaces a buffer of the same kernel; an atomic addition reads the old content.
             return ir.Access.READWRITE if "tl.atomic" in self.kernel.source else ir.Access.WRITE
         if param.name in self.written or not param.name.startswith(_ROLES):
             return ir.Access.READWRITE
-        if param.name.startswith("arg_"):  # of a template
+        if param.name.startswith("arg_"):  # parameter of a template
             return ir.Access.READWRITE if buffer in event.changed else ir.Access.READ
         if param.name.startswith("in_ptr"):
             return ir.Access.READ
-        return ir.Access.WRITE if made else ir.Access.READWRITE
+        return ir.Access.WRITE if is_produced else ir.Access.READWRITE
 
     def completed(self, name: str, params: tuple[ir.KernelParam, ...], device: str) -> ir.TritonKernel:
-        """The kernel, with what its calls say of its parameters; it is the same for all types of devices."""
+        """Returns the kernel with the parameters of its calls; it is the same for all device types."""
         updated = tuple(p.name for p in params if p.access is ir.Access.READWRITE)
         return replace(
             self.kernel,
@@ -94,32 +100,32 @@ class TritonDefinition:
 
 
 def element_type(kernel: str, text: str) -> ir.DType:
-    """The type that Triton calls `text`; raises ConversionError FE303."""
-    found = _TYPES.get(text)
-    if found is None:
+    """Returns the element type of Triton's name `text`; raises ConversionError FE303."""
+    dtype = _TYPES.get(text)
+    if dtype is None:
         raise ConversionError("FE303", f"kernel {kernel} has a parameter of type {text!r}")
-    return found
+    return dtype
 
 
 def definition_of(name: str, text: str) -> TritonDefinition:
-    """Reads the module of a kernel; raises ConversionError FE303 for what has no typed form."""
+    """Reads the module of a kernel; raises ConversionError FE303 if it has no typed form."""
     source = read_source(name, text)
-    found = candidates_of(name, source)
+    candidates = candidates_of(name, source)
     triton_meta: Mapping[str, Any] = source.arguments["triton_meta"]
     signature: Mapping[str, str] = triton_meta["signature"]
-    metas = {n for c in found.configs for n, _ in c.meta}
-    given = [n for n in source.order if n in signature and n not in source.constexprs]
-    known = {**source.defaults, **triton_meta.get("constants", {})}
-    constants = {n: v for n, v in known.items() if n in source.order and n not in metas}
-    for n in given:
+    metas = {n for c in candidates.configs for n, _ in c.meta}
+    parameters = [n for n in source.order if n in signature and n not in source.constexprs]
+    values = {**source.defaults, **triton_meta.get("constants", {})}
+    constants = {n: v for n, v in values.items() if n in source.order and n not in metas}
+    for n in parameters:
         if signature[n] != "constexpr":
-            constants.pop(n, None)  # a default that is not taken
+            constants.pop(n, None)  # a default that the call overrides
     divisible = _divisible(name, triton_meta, list(signature))
-    names = [n for n in given if n not in constants and signature[n] != "constexpr"]
-    own = found.meta.get("grid_type") == "PrecomputedGrid"
-    configs = own_grids(name, found.meta, found.configs) if own else found.configs
-    asked = triton_meta.get("backend_options", {})
-    cooperative = bool({**triton_meta, **asked}.get("launch_cooperative_grid"))
+    names = [n for n in parameters if n not in constants and signature[n] != "constexpr"]
+    own = candidates.meta.get("grid_type") == "PrecomputedGrid"
+    configs = own_grids(name, candidates.meta, candidates.configs) if own else candidates.configs
+    requested = triton_meta.get("backend_options", {})
+    cooperative = bool({**triton_meta, **requested}.get("launch_cooperative_grid"))
     kernel = ir.TritonKernel(
         name=name,
         source=source.text,
@@ -128,22 +134,22 @@ def definition_of(name: str, text: str) -> TritonDefinition:
         params=tuple(_param(name, n, signature[n], n in divisible) for n in names),
         constants=tuple((n, kernel_constant(name, n, constants[n])) for n in source.order if n in constants),
         configs=configs,
-        grid=configs[0].grid or grid_of(name, found.meta, [n for n, _ in configs[0].meta]),
-        grid_params=tuple(found.meta.get("extra_launcher_args", ())),
-        derive=_derivations(found.meta, source.heuristic),
+        grid=configs[0].grid or grid_of(name, candidates.meta, [n for n, _ in configs[0].meta]),
+        grid_params=tuple(candidates.meta.get("extra_launcher_args", ())),
+        derive=_derivations(candidates.meta, source.heuristic),
         options=_options(name, triton_meta),
-        restore=found.mutated,
-        reset=found.reset,
-        size_hints=found.size_hints,
+        restore=candidates.mutated,
+        reset=candidates.reset,
+        size_hints=candidates.size_hints,
         heuristic="user" if source.heuristic == _USER else source.heuristic,
         cooperative=cooperative,
         multiprocessors=triton_meta["device"].multi_processor_count if cooperative else None,
     )
     return TritonDefinition(
         kernel=kernel,
-        positions=tuple(given.index(n) for n in names),
-        arguments=len(given),
-        written=frozenset(found.mutated),
+        positions=tuple(parameters.index(n) for n in names),
+        arguments=len(parameters),
+        written=frozenset(candidates.mutated),
         restores_updated=source.heuristic != _USER,
     )
 
@@ -159,9 +165,8 @@ def _param(kernel: str, name: str, type: str, divisible: bool) -> ir.KernelParam
         return ir.KernelParam(name=name, kind=ir.ParamKind.DESCRIPTOR, dtype=dtype, block=block)
     kind = ir.ParamKind.POINTER if type.startswith("*") else ir.ParamKind.SCALAR
     dtype = element_type(kernel, type.removeprefix("*"))
-    is_flag = (
-        kind is ir.ParamKind.SCALAR and dtype is ir.DType.BOOL
-    )  # torch 2.11 says that False is a multiple of 16
+    # torch 2.11 declares False a multiple of 16
+    is_flag = kind is ir.ParamKind.SCALAR and dtype is ir.DType.BOOL
     return ir.KernelParam(
         name=name,
         kind=kind,
@@ -171,18 +176,18 @@ def _param(kernel: str, name: str, type: str, divisible: bool) -> ir.KernelParam
 
 
 def _divisible(kernel: str, meta: Mapping[str, Any], names: list[str]) -> set[str]:
-    """Parameters that Inductor promises are multiples of 16."""
-    found: set[str] = set()
+    """Returns the parameters that Inductor guarantees to be multiples of 16."""
+    parameters: set[str] = set()
     for described in meta.get("configs", []):
         if not isinstance(described, dict):
             raise ConversionError("FE303", f"kernel {kernel}: attributes of class {type(described).__name__}")
         for (position,), attributes in described.items():
             for attribute, value in attributes:
                 if attribute == "tt.divisibility" and value == _ALIGNMENT:
-                    found.add(names[position])
+                    parameters.add(names[position])
                 else:
                     raise ConversionError("FE303", f"kernel {kernel}: attribute {attribute} = {value}")
-    return found
+    return parameters
 
 
 def _derivations(meta: Mapping[str, Any], heuristic: str) -> tuple[ir.Derivation, ...]:
@@ -206,25 +211,27 @@ _READ = (
     "backend_options",
 )
 _OFF = ("disable_reductions",)
-"""Options that mean nothing as long as they are false."""
+"""Options without effect while they are false."""
 _OPTIONS: Mapping[str, tuple[str, ir.ConstantValue, ir.ConstantValue]] = {
     "enable_fp_fusion": ("enable_fp_fusion", True, False),
     "launch_pdl": ("launch_pdl", False, True),
     "disable_ftz": ("enable_reflect_ftz", False, False),
 }
-"""Options of the compiler: Inductor's name, Triton's, Inductor's default, and what Triton is told otherwise."""
+"""Compiler options by Inductor's name: Triton's name, Inductor's default, and Triton's value otherwise."""
 
 
 def _options(kernel: str, meta: Mapping[str, Any]) -> tuple[tuple[str, ir.ConstantValue], ...]:
-    """Options of the compiler that all configs share."""
+    """Returns compiler options that all configs share."""
     for key, value in meta.items():
         if key in _READ or key in _OPTIONS or (key in _OFF and not value):
             continue
         raise ConversionError("FE303", f"kernel {kernel}: Inductor's {key} = {value!r} has no typed form")
     shared = {
-        name: told for key, (name, usual, told) in _OPTIONS.items() if bool(meta.get(key, usual)) is not usual
+        name: value
+        for key, (name, default, value) in _OPTIONS.items()
+        if bool(meta.get(key, default)) is not default
     }
-    for name, value in meta.get("backend_options", {}).items():  # what a launch was given by name
+    for name, value in meta.get("backend_options", {}).items():  # options that a launch passes by name
         if name not in _READ:
             shared[name] = kernel_constant(kernel, f"option {name}", value)
     return tuple(shared.items())

@@ -1,7 +1,7 @@
-"""Inductor's launch grids as expressions over a kernel's numbers and meta-parameters.
+"""Inductor's launch grids as expressions over a kernel's sizes and meta-parameters.
 
-Inductor keeps a class for each shape of a grid, which writes it as text for Python or C++; here each class is a function
-from the same facts to one to three expressions.
+Inductor has a class for each shape of a grid, which generates text for Python or C++. Here each class is a
+function from the same metadata to one to three expressions.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from inductor_frontend.errors import ConversionError
 from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int, Sym, add, ceildiv, floordiv, max_, min_, mul, neg, sub
 
-# Any in this file: Inductor's meta data.
+# Any in this file: Inductor's metadata.
 Meta = Mapping[str, Any]
 
 MAX_Y_GRID = 65535
-"""Blocks that a GPU launches in the second and third dimension."""
+"""Largest number of blocks of a launch in the second and third dimension."""
 
 _ONE = Int(1)
 
 
 class _Blocks:
-    """The meta-parameters that all configs have, and constants that stand for them where they do not."""
+    """Meta-parameters that all configs have, and constants that replace missing ones."""
 
     def __init__(self, names: Sequence[str], defaults: Mapping[str, int] | None = None) -> None:
         self._names = frozenset(names)
         self._defaults = defaults or {}
 
     def count(self, numel: Expr, block: str) -> Expr:
-        """How many blocks cover `numel`; a dimension without blocks is walked one by one."""
+        """Returns the number of blocks that cover `numel`; the block size is 1 by default."""
         if block in self._names:
             return ceildiv(numel, Sym(block))
         return ceildiv(numel, Int(self._defaults.get(block, 1)))
@@ -43,12 +43,12 @@ _X, _Y, _Z = ("xnumel", "XBLOCK"), ("ynumel", "YBLOCK"), ("znumel", "ZBLOCK")
 
 
 def _covering(*dims: tuple[str, str]) -> Grid:
-    """A dimension for each number and the meta-parameter whose blocks cover it."""
+    """Returns a grid with a dimension for each size, covered by blocks of a meta-parameter."""
     return lambda blocks, meta: [blocks.count(Sym(numel), block) for numel, block in dims]
 
 
 def _overflow(rows: Expr) -> list[Expr]:
-    """`rows` over the second and third dimension, neither of which may be too long."""
+    """Distributes `rows` over the second and third dimension, whose lengths are limited."""
     planes = ceildiv(rows, Int(MAX_Y_GRID))
     return [ceildiv(rows, max_(planes, _ONE)), planes]
 
@@ -59,8 +59,8 @@ def _grid_2d_overflow(blocks: _Blocks, meta: Meta) -> list[Expr]:
 
 
 def _numel(combo: Meta, name: str) -> Expr:
-    known = combo[name]
-    return Sym(name) if known is None else Int(int(known))
+    numel = combo[name]
+    return Sym(name) if numel is None else Int(int(numel))
 
 
 def _at_least(total: Expr, combo: Meta) -> Expr:
@@ -78,7 +78,7 @@ def _combo(blocks: _Blocks, meta: Meta) -> list[Expr]:
 
 
 def _combo_rows(blocks: _Blocks, combo: Meta) -> list[Expr]:
-    """The second and third dimension of kernels of which some have one."""
+    """Returns the second and third dimension of combined kernels, of which some may have rows."""
     names = (f"ynumel_{i}" for i in range(combo["num_kernels"]))
     heights = [_numel(combo, name) for name in names if name in combo]
     return _overflow(blocks.count(max_(*heights), "YBLOCK")) if heights else []
@@ -127,8 +127,11 @@ GRIDS: Mapping[str, Grid] = {
 
 
 def parse_size(kernel: str, text: str) -> Expr:
-    """A size that Inductor wrote in Python: whole numbers and names, sums, products, floored quotients, minima and
-    maxima. Raises ConversionError FE303 for anything else."""
+    """Parses a size that Inductor wrote in Python: integers, names, sums, products, floored quotients, minima
+    and maxima.
+
+    Raises ConversionError FE303 for anything else.
+    """
     return _size(kernel, ast.parse(text, mode="eval").body)
 
 
@@ -158,27 +161,30 @@ _OPERATORS: Mapping[type[ast.operator], Callable[[Expr, Expr], Expr]] = {
 
 
 def own_grids(kernel: str, meta: Meta, configs: Sequence[ir.TritonConfig]) -> tuple[ir.TritonConfig, ...]:
-    """The configs of a kernel whose grid is another one for each of them, each with its own."""
-    found = []
+    """Returns the configs of a kernel whose configs have different grids, each with its grid."""
+    result = []
     for config in configs:
-        facts = {**dict(config.meta), "num_warps": config.num_warps, "num_stages": config.num_stages}
+        values = {**dict(config.meta), "num_warps": config.num_warps, "num_stages": config.num_stages}
         texts = next(
             (
                 g["python"]
                 for g in meta["precomputed_grids"]
-                if all(facts.get(k) == v for k, v in g["config"].items() if k in facts)
+                if all(values.get(k) == v for k, v in g["config"].items() if k in values)
             ),
             None,
         )
         if texts is None:
             raise ConversionError("FE303", f"kernel {kernel}: a config has no grid")
-        found.append(replace(config, grid=tuple(parse_size(kernel, t) for t in texts)))
-    return tuple(found)
+        result.append(replace(config, grid=tuple(parse_size(kernel, t) for t in texts)))
+    return tuple(result)
 
 
 def grid_of(kernel: str, meta: Meta, blocks: Sequence[str]) -> tuple[Expr, ...]:
-    """The grid of a kernel. `meta` are Inductor's facts about it, `blocks` the meta-parameters that its configs have;
-    raises ConversionError FE303 for a class that is not known here."""
+    """Returns the grid of a kernel. `meta` is Inductor's metadata, `blocks` the meta-parameters of its
+    configs.
+
+    Raises ConversionError FE303 for an unknown grid class.
+    """
     kind = str(meta.get("grid_type"))
     make = GRIDS.get(kind)
     if make is None:

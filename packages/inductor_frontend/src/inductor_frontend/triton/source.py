@@ -1,4 +1,4 @@
-"""The text of a kernel that Inductor wrote: taken apart into plain source and the heuristic that decorates it."""
+"""Splits the text of Inductor's kernel into plain source and the heuristic that decorates it."""
 
 from __future__ import annotations
 
@@ -13,24 +13,28 @@ from torch._inductor.runtime import hints
 from inductor_frontend.errors import ConversionError
 from wrapper_ir import ir
 
-# Any in this file: a heuristic's arguments are numbers, texts, enumerations, and nested dictionaries of them.
+# Any in this file: a heuristic's arguments are numbers, strings, enumerations, and nested dictionaries of
+# them.
 
 _SETUP = ("set_driver_to_cpu", "set_driver_to_gpu")
-"""Calls that Inductor's modules make when they are loaded; which driver runs a kernel is for its runtime to say."""
+"""Calls of Inductor's modules at import, which select a driver; here the runtime selects it."""
 
 _ONLY_HEURISTICS = ("triton_heuristics", "AutotuneHint", "ReductionHint", "TileHint", "DeviceProperties")
 
 
 _GENERATED = "triton_"
 _NUMBER = re.compile(r"_\d+$")
-"""Inductor numbers the kernels of a program, and their functions with them: a function without its number is the same in
-any program, and so is what is compiled from it."""
+"""Inductor numbers the kernels of a program and their functions. A function without its number is equal in
+all programs, and so is its compiled code."""
 
 
 @dataclass(frozen=True, slots=True)
 class KernelSource:
-    """A kernel's module, without what only Inductor's tuner reads. `order` are the function's parameters, of which
-    `constexprs` are known to the compiler, and `defaults` have values where nobody gives one; `heuristic` and `arguments` the call that decorated it."""
+    """A kernel's module without the parts that only Inductor's autotuner reads.
+
+    `order` are the function's parameters. The compiler knows `constexprs`, and `defaults` have default
+    values. `heuristic` and `arguments` describe the call that decorated the function.
+    """
 
     text: str
     entry: str
@@ -42,20 +46,23 @@ class KernelSource:
 
 
 def read_source(name: str, text: str) -> KernelSource:
-    """Takes a module apart whose function is decorated by `triton_heuristics.<kind>(...)`, then by `triton.jit`;
-    raises ConversionError FE303."""
+    """Parses a module whose function is decorated by `triton_heuristics.<kind>(...)` and then by
+    `triton.jit`.
+
+    Raises ConversionError FE303.
+    """
     module = _parsed(name, text)
     function = _function(name, module)
     call = _heuristic(name, function)
     removed = _lines(call)
-    kept: list[ast.stmt] = []
+    statements: list[ast.stmt] = []
     for statement in module.body:
         if _is_setup(statement):
             removed |= _lines(statement)
         elif isinstance(statement, ast.Import | ast.ImportFrom):
             removed |= _lines(statement)  # added again below, for the names that are used
         else:
-            kept.append(statement)
+            statements.append(statement)
     assert isinstance(call.func, ast.Attribute)
     lines = text.splitlines()
     entry = _NUMBER.sub("", function.name) if function.name.startswith(_GENERATED) else function.name
@@ -63,7 +70,7 @@ def read_source(name: str, text: str) -> KernelSource:
     lines[place] = lines[place].replace(function.name, entry, 1)
     body = "\n".join(line for number, line in enumerate(lines, 1) if number not in removed)
     return KernelSource(
-        text=f"{_imports(module, _names(kept, call))}\n{body.strip()}\n",
+        text=f"{_imports(module, _names(statements, call))}\n{body.strip()}\n",
         entry=entry,
         order=tuple(a.arg for a in function.args.args),
         constexprs=frozenset(a.arg for a in function.args.args if _is_constexpr(a)),
@@ -76,7 +83,7 @@ def read_source(name: str, text: str) -> KernelSource:
 def _parsed(name: str, text: str) -> ast.Module:
     try:
         return ast.parse(text)
-    except SyntaxError as error:  # Inductor writes a constant by its repr, which need not be Python
+    except SyntaxError as error:  # Inductor writes the repr of a constant, which need not be Python
         line = (error.text or "").strip()
         raise ConversionError(
             "FE303",
@@ -86,10 +93,10 @@ def _parsed(name: str, text: str) -> ast.Module:
 
 
 def _function(name: str, module: ast.Module) -> ast.FunctionDef:
-    found = [s for s in module.body if isinstance(s, ast.FunctionDef) and len(s.decorator_list) == 2]
-    if len(found) != 1:
-        raise ConversionError("FE303", f"kernel {name}: its module has {len(found)} decorated functions")
-    return found[0]
+    functions = [s for s in module.body if isinstance(s, ast.FunctionDef) and len(s.decorator_list) == 2]
+    if len(functions) != 1:
+        raise ConversionError("FE303", f"kernel {name}: its module has {len(functions)} decorated functions")
+    return functions[0]
 
 
 def _heuristic(name: str, function: ast.FunctionDef) -> ast.Call:
@@ -110,8 +117,8 @@ def _is_constexpr(parameter: ast.arg) -> bool:
 
 def _defaults(name: str, function: ast.FunctionDef) -> dict[str, Any]:
     values = function.args.defaults
-    named = function.args.args[len(function.args.args) - len(values) :]
-    return {p.arg: constant_value(name, v) for p, v in zip(named, values, strict=True)}
+    parameters = function.args.args[len(function.args.args) - len(values) :]
+    return {p.arg: constant_value(name, v) for p, v in zip(parameters, values, strict=True)}
 
 
 def _lines(node: ast.stmt | ast.expr) -> set[int]:
@@ -128,29 +135,29 @@ def _is_setup(statement: ast.stmt) -> bool:
 
 
 def _names(statements: list[ast.stmt], call: ast.Call) -> set[str]:
-    """Names that the kept part mentions."""
+    """Returns the names that the remaining statements use."""
     inside = {id(n) for n in ast.walk(call)}
     nodes = (n for s in statements for n in ast.walk(s) if id(n) not in inside)
     return {n.id for n in nodes if isinstance(n, ast.Name)}
 
 
-def _imports(module: ast.Module, used: set[str]) -> str:
-    """The import statements, in order, of the names that are used."""
+def _imports(module: ast.Module, names_in_use: set[str]) -> str:
+    """Returns the import statements of the names that are used, in order."""
     lines = []
     for statement in module.body:
         if not isinstance(statement, ast.Import | ast.ImportFrom):
             continue
-        names = [a for a in statement.names if (a.asname or a.name.split(".")[0]) in used]
+        names = [a for a in statement.names if (a.asname or a.name.split(".")[0]) in names_in_use]
         names = [a for a in names if a.name not in _ONLY_HEURISTICS]
         if names:
-            shown = ", ".join(a.name if a.asname is None else f"{a.name} as {a.asname}" for a in names)
+            imported = ", ".join(a.name if a.asname is None else f"{a.name} as {a.asname}" for a in names)
             origin = f"from {statement.module} " if isinstance(statement, ast.ImportFrom) else ""
-            lines.append(f"{origin}import {shown}")
+            lines.append(f"{origin}import {imported}")
     return "".join(f"{line}\n" for line in lines)
 
 
 def _dtype(kernel: str, name: str) -> ir.DType:
-    """An element type by Triton's name for it."""
+    """Returns an element type by Triton's name."""
     torch_name = {"int1": "bool", "float8e4nv": "float8_e4m3fn", "float8e5": "float8_e5m2"}.get(name, name)
     for dtype in ir.DType:
         if dtype.torch_name == torch_name:
@@ -159,21 +166,21 @@ def _dtype(kernel: str, name: str) -> ir.DType:
 
 
 def kernel_constant(kernel: str, name: str, value: object) -> ir.ConstantValue:
-    """A value that a kernel is compiled with. Raises ConversionError FE303 for one that has no typed form."""
+    """Returns a value that a kernel is specialized for. Raises ConversionError FE303 for a value without a
+    typed form."""
     fault = ir.constant_fault(value)
     if fault is not None:
         raise ConversionError(
             "FE303",
             f"kernel {kernel}: {name} = {value!r} holds a {fault}, which has no typed form",
-            hint="pass a number, a string, an element type, None, or a tuple of them that holds no other tuple",
+            hint="pass a number, a string, an element type, None, or a tuple of them without nested tuples",
         )
-    held: Any = value  # as `constant_fault` says
-    found: ir.ConstantValue = held
-    return found
+    constant: Any = value  # Any: narrowed by `constant_fault`
+    return constant  # type: ignore[no-any-return]  # as above
 
 
 def constant_value(name: str, node: ast.expr) -> Any:
-    """The value of an argument: a literal, an enumeration of Inductor's, or the properties of a device."""
+    """Evaluates an argument: a literal, an enumeration of Inductor, or the properties of a device."""
     match node:
         case ast.Constant():
             return node.value

@@ -1,5 +1,8 @@
-"""Instances of one template: Inductor writes a kernel for each, which differ in constants at the head of the function and
-in warps and stages. Here they are one kernel, with a config for each."""
+"""Merges instances of one template. Inductor generates a kernel for each; here they are one kernel with
+several configs.
+
+Instances differ in constants at the head of the function, and in warps and stages.
+"""
 
 from __future__ import annotations
 
@@ -21,21 +24,24 @@ _HEADER = re.compile(r"\)\s*:\s*$")
 
 @dataclass(frozen=True, slots=True)
 class _Instance:
-    """The text of a kernel, taken apart: `lines`, of which number `header` begins the function and those in `head` give
-    constants their values, by name."""
+    """The parsed text of a kernel.
+
+    Of its `lines`, number `header` begins the function. `head` has, by name, the line and value of each
+    constant defined at the head of the function.
+    """
 
     lines: tuple[str, ...]
     header: int
     head: Mapping[str, tuple[int, ir.ConstantValue]]
 
     def rest(self, entry: str) -> str:
-        """What instances of one template have in common, besides the names of their constants."""
+        """Returns the text that instances of one template share, except names of their constants."""
         head = {number for number, _ in self.head.values()}
-        kept = "\n".join(line for number, line in enumerate(self.lines) if number not in head)
-        return re.sub(rf"\b{re.escape(entry)}\b", "entry", kept)
+        text = "\n".join(line for number, line in enumerate(self.lines) if number not in head)
+        return re.sub(rf"\b{re.escape(entry)}\b", "entry", text)
 
     def opened(self, names: Sequence[str]) -> str:
-        """The text with these constants as parameters of the function."""
+        """Returns the text with these constants as parameters of the function."""
         numbers = {self.head[name][0] for name in names}
         lines = [line for number, line in enumerate(self.lines) if number not in numbers]
         more = "".join(f", {name} : tl.constexpr" for name in names)
@@ -44,7 +50,7 @@ class _Instance:
 
 
 def _instance(definition: TritonDefinition) -> _Instance | None:
-    """None for a text that is not written as Inductor's templates are."""
+    """Parses a kernel; None if it does not have the form of Inductor's templates."""
     kernel = definition.kernel
     module = ast.parse(kernel.source)
     function = next(s for s in module.body if isinstance(s, ast.FunctionDef) and s.name == kernel.entry)
@@ -67,9 +73,11 @@ def _instance(definition: TritonDefinition) -> _Instance | None:
 def merged_instances(
     definitions: Sequence[TritonDefinition],
 ) -> list[tuple[TritonDefinition, tuple[int, ...]]]:
-    """The definitions, those that are instances of one template as one, called as the first of them. With each come the
-    positions of its configs among the given ones; a config has the grid that Inductor's call states for it, as numbers of
-    the launch."""
+    """Merges definitions that are instances of one template, which are called like the first of them.
+
+    Returns each definition with the positions of its configs among `definitions`. A config has the grid of
+    Inductor's call for it, as numbers of the launch.
+    """
     groups: dict[object, list[tuple[int, _Instance]]] = {}
     for position, definition in enumerate(definitions):
         instance = _instance(definition)
@@ -89,13 +97,13 @@ def merged_instances(
 
 
 def _merged(group: Sequence[tuple[TritonDefinition, _Instance]]) -> TritonDefinition:
-    """One definition for all; its first config is that of the first."""
+    """Merges a group; the first config is that of the first definition."""
     first, opened = group[0]
     values = {name: [instance.head[name][1] for _, instance in group] for name in opened.head}
     names = [
         name
-        for name, found in values.items()
-        if any((type(v), v) != (type(found[0]), found[0]) for v in found)
+        for name, choices in values.items()
+        if any((type(v), v) != (type(choices[0]), choices[0]) for v in choices)
     ]
     width = len(first.kernel.grid_params)
     configs: list[ir.TritonConfig] = []
@@ -116,17 +124,23 @@ def _merged(group: Sequence[tuple[TritonDefinition, _Instance]]) -> TritonDefini
 
 
 def with_grid(definition: TritonDefinition, numbers: Sequence[Expr]) -> tuple[TritonDefinition, list[Expr]]:
-    """The definition for a launch whose grid has these numbers, of which those that are known become part of it, and
-    equal ones are one, as equal configs are; and the numbers that are left."""
+    """Returns the definition for a launch whose grid has these numbers, and the numbers that remain
+    arguments.
+
+    Constant numbers become part of the definition. Equal numbers are merged, and so are configs that become
+    equal.
+    """
     names: dict[Expr, str] = {}
-    known: dict[Expr, Expr] = {}
+    substitutions: dict[Expr, Expr] = {}
     for name, number in zip(definition.kernel.grid_params, numbers, strict=True):
-        known[Sym(name)] = number if isinstance(number, Int) else Sym(names.setdefault(number, name))
-    configs = (replace(c, grid=tuple(known.get(g, g) for g in c.grid)) for c in definition.kernel.configs)
+        substitutions[Sym(name)] = number if isinstance(number, Int) else Sym(names.setdefault(number, name))
+    configs = (
+        replace(c, grid=tuple(substitutions.get(g, g) for g in c.grid)) for c in definition.kernel.configs
+    )
     kernel = replace(
         definition.kernel,
         configs=tuple(dict.fromkeys(configs)),
-        grid=tuple(known.get(g, g) for g in definition.kernel.grid),
+        grid=tuple(substitutions.get(g, g) for g in definition.kernel.grid),
         grid_params=tuple(names.values()),
     )
     return replace(definition, kernel=kernel), list(names)
