@@ -65,7 +65,7 @@ def test_signatures_in_c_follow_from_the_schemas_of_the_installed_torch(device: 
 
 def test_the_runtime_declares_the_shim_as_the_installed_headers_do() -> None:
     declared = _declared("inductor/aoti_torch/c/shim.h", "stable/c/shim.h")
-    text = "".join(TEXTS[name] for name in ("runtime.h", "steps.h", "gpu.cpp", "capture.h"))
+    text = "".join(TEXTS[name] for name in ("shim.h", "runtime.h", "steps.h", "gpu.cpp", "capture.h"))
     own = re.findall(r"^\w+ (?:aoti_)?(torch_\w+)\(([^)]*)\);", text, re.MULTILINE)
     assert len(own) > 60
     handles = {"StableListOpaque**": "StableListHandle*", "StableListOpaque*": "StableListHandle",

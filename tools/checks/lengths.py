@@ -23,10 +23,6 @@ _ALLOWED = {
     "packages/wrapper_ir_lowering/src/wrapper_ir_lowering/writers.py::write_step": "one arm a class of steps",
     "packages/wrapper_ir_lowering/src/wrapper_ir_lowering/rules/table.py::steps_of": "one arm a class of ops",
     "packages/inductor_frontend/tests/test_fe_symbols.py": "one table of cases, a few lines a case",
-    "packages/cpp_wrapper/src/cpp_wrapper/kernels/launcher.cpp": "one extension module, not split yet",
-    "packages/cpp_wrapper/src/cpp_wrapper/sources/text/runtime.cpp": "part of every library, not split yet",
-    "packages/cpp_wrapper/src/cpp_wrapper/sources/text/runtime.h": "part of every library, not split yet",
-    "packages/cpp_wrapper/src/cpp_wrapper/sources/text/values.cpp": "part of every library, not split yet",
 }
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 RUNTIME = (
-    *("runtime.cpp", "matmuls.cpp", "steps.cpp", "values.cpp", "file.cpp"),
+    *("runtime.cpp", "dispatcher.cpp", "matmuls.cpp", "steps.cpp", "values.cpp", "file.cpp"),
     *("container.cpp", "persistent.cpp", "interface.cpp", "python.cpp"),
 )
 """One unit: most of a compiler's time goes to the standard library's headers."""

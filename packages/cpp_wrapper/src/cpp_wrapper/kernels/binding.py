@@ -22,7 +22,7 @@ from wrapper_ir.plugins.protocols import LoadedKernel
 from wrapper_ir.support.quoting import printable
 from wrapper_ir_runtime.cache import Cache
 
-_SOURCE = Path(__file__).with_name("launcher.cpp")
+_SOURCES = tuple(Path(__file__).with_name(name) for name in ("launcher.cpp", "launcher_arguments.h"))
 _MODULE = "wrapper_ir_launcher"
 _LIBRARY = "launcher.so"
 
@@ -47,15 +47,16 @@ def load_launcher(toolchain: Toolchain, cache: Cache, options: CppOptions) -> La
     """Builds the launcher if it is not in the cache, and imports it. Raises CompileError, CacheError, KernelError,
     StoreError."""
     recipe = launcher_recipe(toolchain)
-    text = _SOURCE.read_bytes()
+    texts = {path.name: path.read_bytes() for path in _SOURCES}
 
     def compile_into(folder: Path) -> None:
-        source = folder / "launcher.cpp"
-        source.write_bytes(text)
+        for name, text in texts.items():
+            (folder / name).write_bytes(text)
+        source = folder / _SOURCES[0].name
         unit = Unit(what="the launcher", source=source, output=folder / _LIBRARY, code="CPP103")
         compile_library(recipe, unit, options.timeout)
 
-    key = f"cpp {recipe.fingerprint} {hashlib.sha256(text).hexdigest()}"
+    key = f"cpp {recipe.fingerprint} {hashlib.sha256(b''.join(texts.values())).hexdigest()}"
     with cache.store("launchers").ensure(key, compile_into) as entry:
         return _import(entry.folder / _LIBRARY)
 

@@ -1,6 +1,6 @@
 """C++ text of expressions: intermediate results of 64 bits if these are as exact as Python's, else of 128.
 
-`Int` and `Wide` are the two classes (`runtime.h`). Functions of `CPP_HELPERS` accept and return `Wide`.
+`Int` and `Wide` are the two classes (`integers.h`). Functions of `CPP_HELPERS` accept and return `Wide`.
 """
 
 from __future__ import annotations

@@ -23,11 +23,12 @@ from wrapper_ir_lowering.steps import StepBase, Unpack
 TEXTS = {path.name: path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "text").iterdir()}
 """The files that are the same in every library, and the table of shims."""
 
+_HEADERS = ("shim.h", "integers.h", "runtime.h", "steps.h", "gpu.h", "graphs.h", "symbols.h")
 _DECLARED = re.compile(r"\b(?:struct|class|union|using|namespace|int64_t)\s+(\w+)|\b(\w+)\s*\(")
 _OWN_WORDS = frozenset(
     word
     for text in (
-        *(TEXTS[name] for name in ("runtime.h", "steps.h", "gpu.h", "graphs.h", "symbols.h")),
+        *(TEXTS[name] for name in _HEADERS),
         CPP_HELPERS,
     )
     for match in _DECLARED.finditer(text)

@@ -1,189 +1,19 @@
 // What emitted programs call: torch's stable C shim, and checked helpers over it. No header of torch is needed.
 #pragma once
-#include <cstddef>
-#include <cstdint>
+#include "integers.h"
+#include "shim.h"
+
 #include <initializer_list>
-#include <type_traits>
-
-struct AtenTensorOpaque;
-struct StableListOpaque;
-struct StringOpaque;
-using AtenTensorHandle = AtenTensorOpaque*;
-using Tensor = AtenTensorHandle;
-
-extern "C" {
-int32_t aoti_torch_device_type_cpu();
-int32_t aoti_torch_device_type_cuda();
-int32_t aoti_torch_layout_strided();
-int32_t aoti_torch_dtype_float8_e5m2();
-int32_t aoti_torch_dtype_float8_e4m3fn();
-int32_t aoti_torch_dtype_float8_e5m2fnuz();
-int32_t aoti_torch_dtype_float8_e4m3fnuz();
-int32_t aoti_torch_dtype_bfloat16();
-int32_t aoti_torch_dtype_float16();
-int32_t aoti_torch_dtype_float32();
-int32_t aoti_torch_dtype_float64();
-int32_t aoti_torch_dtype_uint8();
-int32_t aoti_torch_dtype_uint16();
-int32_t aoti_torch_dtype_uint32();
-int32_t aoti_torch_dtype_uint64();
-int32_t aoti_torch_dtype_int8();
-int32_t aoti_torch_dtype_int16();
-int32_t aoti_torch_dtype_int32();
-int32_t aoti_torch_dtype_int64();
-int32_t aoti_torch_dtype_bool();
-int32_t aoti_torch_dtype_complex32();
-int32_t aoti_torch_dtype_complex64();
-int32_t aoti_torch_dtype_complex128();
-int32_t torch_dtype_float8_e8m0fnu();
-int32_t torch_dtype_float4_e2m1fn_x2();
-int32_t aoti_torch_layout_sparse_coo();
-int32_t aoti_torch_layout_sparse_csr();
-int32_t aoti_torch_layout_sparse_csc();
-int32_t aoti_torch_layout_sparse_bsr();
-int32_t aoti_torch_layout_sparse_bsc();
-int32_t aoti_torch_layout__mkldnn();
-int32_t aoti_torch_layout_jagged();
-int32_t aoti_torch_memory_format_contiguous_format();
-int32_t aoti_torch_memory_format_preserve_format();
-int32_t aoti_torch_memory_format_channels_last();
-int32_t aoti_torch_memory_format_channels_last_3d();
-uint64_t aoti_torch_abi_version();
-bool aoti_torch_grad_mode_is_enabled();
-void aoti_torch_grad_mode_set_enabled(bool enabled);
-size_t aoti_torch_dtype_element_size(int32_t dtype);
-int32_t aoti_torch_delete_tensor_object(AtenTensorHandle tensor);
-int32_t aoti_torch_new_tensor_handle(AtenTensorHandle orig_handle, AtenTensorHandle* new_handle);
-int32_t aoti_torch_get_data_ptr(AtenTensorHandle tensor, void** ret_data_ptr);
-int32_t aoti_torch_get_dim(AtenTensorHandle tensor, int64_t* ret_dim);
-int32_t aoti_torch_get_numel(AtenTensorHandle tensor, int64_t* ret_numel);
-int32_t aoti_torch_get_sizes(AtenTensorHandle tensor, int64_t** ret_sizes);
-int32_t aoti_torch_get_size(AtenTensorHandle tensor, int64_t d, int64_t* ret_size);
-int32_t aoti_torch_get_strides(AtenTensorHandle tensor, int64_t** ret_strides);
-int32_t aoti_torch_get_stride(AtenTensorHandle tensor, int64_t d, int64_t* ret_stride);
-int32_t aoti_torch_get_dtype(AtenTensorHandle tensor, int32_t* ret_dtype);
-int32_t aoti_torch_get_device_type(AtenTensorHandle tensor, int32_t* ret_device_type);
-int32_t aoti_torch_get_device_index(AtenTensorHandle tensor, int32_t* ret_device_index);
-int32_t aoti_torch_get_layout(AtenTensorHandle tensor, int32_t* ret_layout);
-int32_t aoti_torch_get_storage_offset(AtenTensorHandle tensor, int64_t* ret_storage_offset);
-int32_t aoti_torch_get_storage_size(AtenTensorHandle tensor, int64_t* ret_size);
-int32_t aoti_torch_is_defined(AtenTensorHandle tensor, bool* ret_is_defined);
-int32_t aoti_torch__alloc_from_pool(AtenTensorHandle self, int64_t offset_bytes, int32_t dtype, int64_t ndim, const int64_t* sizes_ptr, const int64_t* strides_ptr, AtenTensorHandle* ret_new_tensor);
-int32_t aoti_torch__reinterpret_tensor(AtenTensorHandle self, int64_t ndim, const int64_t* sizes_ptr, const int64_t* strides_ptr, int64_t storage_offset, AtenTensorHandle* ret_new_tensor);
-int32_t aoti_torch_empty_strided(int64_t ndim, const int64_t* sizes_ptr, const int64_t* strides_ptr, int32_t dtype, int32_t device_type, int32_t device_index, AtenTensorHandle* ret_new_tensor);
-int32_t aoti_torch_empty_strided_pinned(int64_t ndim, const int64_t* sizes_ptr, const int64_t* strides_ptr, int32_t dtype, int32_t device_type, int32_t device_index, AtenTensorHandle* ret_new_tensor);
-int32_t aoti_torch_create_tensor_from_blob(void* data, int64_t ndim, const int64_t* sizes_ptr, const int64_t* strides_ptr, int64_t storage_offset, int32_t dtype, int32_t device_type, int32_t device_index, AtenTensorHandle* ret);
-int32_t aoti_torch_clone_preserve_strides(AtenTensorHandle self, AtenTensorHandle* ret);
-int32_t aoti_torch_copy_(AtenTensorHandle self, AtenTensorHandle src, int32_t non_blocking);
-int32_t aoti_torch_zero_(AtenTensorHandle self);
-int32_t torch_call_dispatcher(const char* opName, const char* overloadName, uint64_t* stack, uint64_t extension_build_version);
-int32_t torch_new_list_reserve_size(size_t size, StableListOpaque** ret);
-int32_t torch_list_size(StableListOpaque* list_handle, size_t* size);
-int32_t torch_list_get_item(StableListOpaque* list_handle, size_t index, uint64_t* element);
-int32_t torch_list_push_back(StableListOpaque* list_handle, uint64_t element);
-int32_t torch_delete_list(StableListOpaque* list_handle);
-int32_t torch_new_string_handle(const char* data, size_t length, StringOpaque** handle);
-}
 
 namespace wir {
 
 [[noreturn]] void fail(const char* code, const char* message);
 [[noreturn]] void fail_call(const char* what);
-[[noreturn]] void fail_overflow();
 
 /// Fails with torch's own message where a call of the shim did.
 inline void ok(int32_t error, const char* what) {
   if (error != 0) [[unlikely]] fail_call(what);
 }
-
-#ifdef __SIZEOF_INT128__
-__extension__ typedef __int128 Wider;
-#else
-using Wider = int64_t;
-#endif
-class Wide;
-
-/// A size or an argument: an integer of 64 bits. Arithmetic fails beyond 64 bits.
-class Int {
- public:
-  constexpr Int() = default;
-  template <class T, class = std::enable_if_t<std::is_integral_v<T> && sizeof(T) <= 8 && !std::is_same_v<T, bool>>>
-  constexpr Int(T value) : value_(static_cast<int64_t>(value)) {}
-  inline explicit Int(Wide value);
-  constexpr explicit operator int64_t() const { return value_; }
-  constexpr explicit operator double() const { return static_cast<double>(value_); }
-  constexpr explicit operator bool() const { return value_ != 0; }
-  friend Int operator+(Int a, Int b) {
-    if (__builtin_add_overflow(a.value_, b.value_, &a.value_)) fail_overflow();
-    return a;
-  }
-  friend Int operator-(Int a, Int b) {
-    if (__builtin_sub_overflow(a.value_, b.value_, &a.value_)) fail_overflow();
-    return a;
-  }
-  friend Int operator*(Int a, Int b) {
-    if (__builtin_mul_overflow(a.value_, b.value_, &a.value_)) fail_overflow();
-    return a;
-  }
-  friend Int operator-(Int a) { return Int(0) - a; }
-  friend constexpr Int operator&(Int a, Int b) { return a.value_ & b.value_; }
-  friend constexpr Int operator|(Int a, Int b) { return a.value_ | b.value_; }
-  friend constexpr Int operator^(Int a, Int b) { return a.value_ ^ b.value_; }
-  friend constexpr bool operator==(Int a, Int b) { return a.value_ == b.value_; }
-  friend constexpr bool operator!=(Int a, Int b) { return a.value_ != b.value_; }
-  friend constexpr bool operator<(Int a, Int b) { return a.value_ < b.value_; }
-  friend constexpr bool operator<=(Int a, Int b) { return a.value_ <= b.value_; }
-  friend constexpr bool operator>(Int a, Int b) { return a.value_ > b.value_; }
-  friend constexpr bool operator>=(Int a, Int b) { return a.value_ >= b.value_; }
-
- private:
-  int64_t value_ = 0;
-};
-static_assert(sizeof(Int) == sizeof(int64_t));
-inline constexpr int64_t raw(Int value) { return static_cast<int64_t>(value); }
-
-/// An intermediate result that may leave 64 bits: an integer of 128 bits if the compiler has them. Arithmetic fails beyond them.
-class Wide {
- public:
-  template <class T, class = std::enable_if_t<(std::is_integral_v<T> || std::is_same_v<T, Wider>) && !std::is_same_v<T, bool>>>
-  constexpr Wide(T value) : value_(static_cast<Wider>(value)) {}
-  constexpr Wide(Int value) : value_(static_cast<int64_t>(value)) {}
-  constexpr explicit operator Wider() const { return value_; }
-  constexpr explicit operator double() const { return static_cast<double>(value_); }
-  constexpr explicit operator bool() const { return value_ != 0; }
-
- private:
-  Wider value_;
-};
-inline constexpr Wider wide(Wide value) { return static_cast<Wider>(value); }
-inline Int::Int(Wide value) : value_(static_cast<int64_t>(wide(value))) {
-  if (value_ != wide(value)) [[unlikely]] fail_overflow();
-}
-inline Wide operator+(Wide a, Wide b) {
-  Wider found = 0;
-  if (__builtin_add_overflow(wide(a), wide(b), &found)) [[unlikely]] fail_overflow();
-  return found;
-}
-inline Wide operator-(Wide a, Wide b) {
-  Wider found = 0;
-  if (__builtin_sub_overflow(wide(a), wide(b), &found)) [[unlikely]] fail_overflow();
-  return found;
-}
-inline Wide operator*(Wide a, Wide b) {
-  Wider found = 0;
-  if (__builtin_mul_overflow(wide(a), wide(b), &found)) [[unlikely]] fail_overflow();
-  return found;
-}
-inline Wide operator-(Wide a) { return Wide(0) - a; }
-inline constexpr Wide operator&(Wide a, Wide b) { return wide(a) & wide(b); }
-inline constexpr Wide operator|(Wide a, Wide b) { return wide(a) | wide(b); }
-inline constexpr Wide operator^(Wide a, Wide b) { return wide(a) ^ wide(b); }
-inline constexpr bool operator==(Wide a, Wide b) { return wide(a) == wide(b); }
-inline constexpr bool operator!=(Wide a, Wide b) { return wide(a) != wide(b); }
-inline constexpr bool operator<(Wide a, Wide b) { return wide(a) < wide(b); }
-inline constexpr bool operator<=(Wide a, Wide b) { return wide(a) <= wide(b); }
-inline constexpr bool operator>(Wide a, Wide b) { return wide(a) > wide(b); }
-inline constexpr bool operator>=(Wide a, Wide b) { return wide(a) >= wide(b); }
 
 using Ints = std::initializer_list<Int>;
 inline const int64_t* ints(Ints values) { return reinterpret_cast<const int64_t*>(values.begin()); }
