@@ -1,4 +1,4 @@
-"""The text form: printing and parsing. `docs/text-form.md` gives the grammar."""
+"""Printer and parser of the text form; `docs/text-form.md` has the grammar."""
 
 from wrapper_ir.text.parser import parse_program
 from wrapper_ir.text.printer import (

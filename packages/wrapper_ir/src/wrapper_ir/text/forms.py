@@ -1,4 +1,4 @@
-"""How one thing that a record or an op holds is written and read: what is not a record itself."""
+"""Text forms of single items in fields: numbers, strings, names, enumerations, lists and source blocks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ R = TypeVar("R", covariant=True)
 
 @dataclass(frozen=True)
 class Form(Generic[W, R]):
-    """One thing's text. `starts` says whether a token begins it, for fields that may be left out."""
+    """Writer and reader of one item. `starts` tells whether a token begins it, for optional fields."""
 
     write: Callable[[W, TypePrinter], str]
     read: Callable[[OpParser], R]
@@ -32,40 +32,40 @@ class Form(Generic[W, R]):
 
 _Items: TypeAlias = Form[tuple[W, ...], tuple[R, ...]]
 FieldForm: TypeAlias = Form[Never, object]
-"""A form of a field that its annotation picks: nothing but that field is known to fit it."""
+"""A form selected by a field's annotation; it accepts only the values of that field."""
 
 
 def plain(
     write: Callable[[T], str], read: Callable[[OpParser], T], starts: Callable[[str], bool] = bool
 ) -> FieldForm:
-    """The form of what is written alike for every target."""
-    return Form(lambda held, types: write(held), read, starts)
+    """Returns a form that does not depend on the target."""
+    return Form(lambda item, types: write(item), read, starts)
 
 
 def _is_string(token: str) -> bool:
     return token[:1] == '"'
 
 
-def _goes_on(token: str) -> bool:
-    """Whether an op's line goes on here: neither its end nor its provenance mark follows."""
+def _continues(token: str) -> bool:
+    """Returns whether an op's line continues: neither its end nor its provenance mark follows."""
     return token != "\n" and token[:1] != "#"
 
 
 def choice_of(words: Mapping[str, T], what: str) -> Form[T, T]:
-    """One of these words; `what` they are, for messages."""
-    # members hash slowly, and there is one of each
-    spelled = {id(member): word for word, member in words.items()}
-    return Form(lambda held, types: spelled[id(held)], lambda p: p.choice(words, what), words.__contains__)
+    """Returns the form of a choice among words; messages call one `what`."""
+    # Members are singletons, and their ids hash faster.
+    texts = {id(member): word for word, member in words.items()}
+    return Form(lambda item, types: texts[id(item)], lambda p: p.choice(words, what), words.__contains__)
 
 
 def enum_of(cls: type[E]) -> Form[E, E]:
-    """The value of a member."""
+    """Returns the form of an enumeration: the value of a member."""
     what = "element type" if cls is ir.DType else ir.tag_of(cls).replace("_", " ")
     return choice_of({str(member.value): member for member in cls}, what)
 
 
 def items_of(item: Form[W, R], opening: str, closing: str, *, rows: bool = False) -> _Items[W, R]:
-    """Items between brackets, each on a line of its own where they are `rows`."""
+    """Returns the form of items between brackets, with `rows` one per line."""
 
     read_item = item.read
 
@@ -73,8 +73,8 @@ def items_of(item: Form[W, R], opening: str, closing: str, *, rows: bool = False
         p.expect(opening)
         return p.items(closing, read_item)
 
-    def write(held: tuple[W, ...], types: TypePrinter) -> str:
-        texts = [item.write(x, types) for x in held]
+    def write(items: tuple[W, ...], types: TypePrinter) -> str:
+        texts = [item.write(x, types) for x in items]
         inner = "".join([f"\n    {text}," for text in texts]) + "\n  " if rows else ", ".join(texts)
         return f"{opening}{inner}{closing}"
 
@@ -82,28 +82,28 @@ def items_of(item: Form[W, R], opening: str, closing: str, *, rows: bool = False
 
 
 def lines_of(item: Form[W, R]) -> _Items[W, R]:
-    """Items that begin a line each."""
+    """Returns the form of items on separate lines."""
 
     def read(p: OpParser) -> tuple[R, ...]:
-        found: list[R] = []
+        items: list[R] = []
         while p.begins_line(item.starts):
-            found.append(item.read(p))
-        return tuple(found)
+            items.append(item.read(p))
+        return tuple(items)
 
-    return Form(lambda held, types: "".join([f"\n  {item.write(x, types)}" for x in held]), read)
+    return Form(lambda items, types: "".join([f"\n  {item.write(x, types)}" for x in items]), read)
 
 
 def list_of(item: Form[W, R]) -> _Items[W, R]:
-    """Items separated by commas, at least one."""
+    """Returns the form of one or more items, separated by commas."""
     return Form(
-        lambda held, types: ", ".join([item.write(x, types) for x in held]),
+        lambda items, types: ", ".join([item.write(x, types) for x in items]),
         lambda p: tuple(p.several(item.read)),
         item.starts,
     )
 
 
 def pair_of(item: Form[W, R]) -> Form[tuple[str, W], tuple[str, R]]:
-    """`name = item`."""
+    """Returns the form `name = item`."""
 
     def read(p: OpParser) -> tuple[str, R]:
         name = p.name("a name")
@@ -114,9 +114,9 @@ def pair_of(item: Form[W, R]) -> Form[tuple[str, W], tuple[str, R]]:
 
 
 def or_none(item: Form[W, R]) -> Form[W | None, R | None]:
-    """`none`, or an item."""
+    """Returns the form of an item or `none`."""
     return Form(
-        lambda held, types: "none" if held is None else item.write(held, types),
+        lambda value, types: "none" if value is None else item.write(value, types),
         lambda p: None if p.accept("none") else item.read(p),
     )
 
@@ -187,12 +187,13 @@ _MARKS = {ir.ParamKind.POINTER: "*", ir.ParamKind.SCALAR: "", ir.ParamKind.DESCR
 
 # --- sources
 
-# Characters that an editor, a file in text mode or an encoding may change; a source with any is printed as a string.
+# Characters that editors, text-mode files or encodings may change; a source with any of them is quoted.
 _FRAGILE = re.compile("[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ufeff\ud800-\udfff]")
 
 
 def _block(source: str) -> str:
-    """`source` verbatim between lines of braces, as many as it takes to stand out; fragile text is quoted."""
+    """Writes `source` verbatim between lines of braces, more than any of its lines has; fragile text is
+    quoted."""
     if _FRAGILE.search(source):
         return quote(source)
     braces = 3
@@ -223,7 +224,7 @@ def _read_bound(p: OpParser) -> int | None:
 
 _DTYPE = enum_of(ir.DType)
 _REFERENCE = plain(lambda name: f"@{value_name(name)}", OpParser.reference, lambda t: t[:1] == "@")
-_EXPR = plain(print_expr, OpParser.expr, _goes_on)
+_EXPR = plain(print_expr, OpParser.expr, _continues)
 
 BY_NAME: Mapping[str, FieldForm] = {
     "name": plain(symbol_name, lambda p: p.name("a name")),
@@ -232,12 +233,12 @@ BY_NAME: Mapping[str, FieldForm] = {
     "bound": plain(lambda bound: "*" if bound is None else str(bound), _read_bound),
     "block": plain(_block, _read_block),
 }
-"""Forms that a syntax asks for: `{order:name}`."""
+"""Forms that a syntax requests by name: `{order:name}`."""
 
 BY_ROLE: Mapping[ir.Role, FieldForm] = {
     ir.Role.DEF: Form(_value, OpParser.result_mark),
     ir.Role.USE: Form(_value, OpParser.value, lambda t: t[:1] == "%"),
-    ir.Role.ARG: Form[ir.Arg, ir.Arg](lambda arg, types: types.arg(arg), OpParser.arg, _goes_on),
+    ir.Role.ARG: Form[ir.Arg, ir.Arg](lambda arg, types: types.arg(arg), OpParser.arg, _continues),
     ir.Role.EXPR: _EXPR,
     ir.Role.CALLEE: _REFERENCE,
     ir.Role.KERNEL: _REFERENCE,

@@ -1,4 +1,5 @@
-"""Reads types, devices, call arguments, and what all ops share: results, references, streams."""
+"""Parser of types, devices and call arguments, and of the parts common to ops: results, references,
+streams."""
 
 from __future__ import annotations
 
@@ -18,16 +19,17 @@ _LAYOUTS = {x.value: x for x in ir.Layout}
 T = TypeVar("T")
 TypeT = TypeVar("TypeT", bound=ir.Type)
 _ENDS = frozenset((",", ")", "]", "}", "\n", ":"))
-"""Tokens that surely end an expression."""
+"""Tokens that always end an expression."""
 
 
 class OpParser(ir.AtomParser):
-    """Reads the ops of one function body at a time; knows the declared symbols, the values in scope and the target's device."""
+    """Parses the ops of one function at a time, given the declared symbols, values in scope and the target's
+    device."""
 
     def __init__(
         self, source: Source, types: Mapping[str, Callable[[OpParser], ir.Type]], ops: ir.OpSet
     ) -> None:
-        """`types` read the types that begin with a word, all but those of tensors."""
+        """`types` has the readers of types that begin with a word, which are all except tensor types."""
         super().__init__(source)
         self._type_words = types
         self.device: ir.Device = ir.CPU
@@ -40,18 +42,18 @@ class OpParser(ir.AtomParser):
         self._results: list[str] = []
         self._start = 0
         self._lists = 0
-        """How many lists the argument that is being read stands in."""
+        """Nesting of lists around the current argument."""
 
     def declare_symbol(self, symbol: ir.SymbolDef) -> None:
-        """Makes a symbol known to expressions."""
+        """Declares a symbol for expressions."""
         self.symbols[symbol.name] = symbol
         self.kinds[symbol.name] = symbol.kind
-        # no expression can hold a symbol called `min`; the verifier reports it
+        # No expression can contain a symbol called `min`; the verifier reports it.
         with contextlib.suppress(ExpressionError):
             self._simple[symbol.name] = Sym(symbol.name, symbol.kind)
 
     def expr(self) -> Expr:
-        """An expression."""
+        """Parses an expression."""
         if self.tokens[self.at + 1] in _ENDS:
             token = self.tokens[self.at]
             e = self._simple.get(token)
@@ -63,25 +65,25 @@ class OpParser(ir.AtomParser):
         return self.expression()
 
     def exprs(self, opening: str, close: str) -> tuple[Expr, ...]:
-        """Expressions between brackets."""
+        """Parses expressions between brackets."""
         self.expect(opening)
         return self.items(close, OpParser.expr)
 
     def device_name(self, kind: str) -> ir.Device:
-        """What follows the device type `kind`: an index or nothing."""
+        """Parses the optional index after the device type `kind`."""
         if self.tokens[self.at] != ":" or kind_of(self.tokens[self.at + 1]) == "NAME":
             return ir.Device(kind)  # the colon of a type, if any
         self.at += 1
         return ir.Device(kind, self.integer("a device index"))
 
     def device_suffix(self) -> ir.Device:
-        """`@cuda:0`, or the target's device."""
+        """Parses `@cuda:0`; the default is the target's device."""
         if self.tokens[self.at][:1] != "@":
             return self.device
         return self.device_name(self.sigil("@", "a device such as @cuda:0"))
 
     def type(self) -> ir.Type:
-        """A type; those spelt alike are one object."""
+        """Parses a type. Tensor types with equal text are one object."""
         token = self.tokens[self.at]
         start = self.at
         if token in _DTYPES and self.tokens[start + 1] == "[":
@@ -96,22 +98,22 @@ class OpParser(ir.AtomParser):
 
     def _tensor(self, dtype: ir.DType, start: int) -> ir.Type:
         key = self._tensor_key(start)
-        known = self._types.get(key)
-        if known is not None:
+        cached = self._types.get(key)
+        if cached is not None:
             self.at = start + len(key)
-            return known
+            return cached
         self.at = start + 1
         sizes = self.exprs("[", "]")
         if len(sizes) > ir.MAX_RANK:
             self.fail("WIR553", f"a tensor of {len(sizes)} dimensions; {ir.MAX_RANK} are read", start)
         strides = self.exprs("{", "}") if self.tokens[self.at] == "{" else ir.contiguous_strides(sizes)
-        made = ir.TensorType(dtype, sizes, strides, self.device_suffix())
+        type = ir.TensorType(dtype, sizes, strides, self.device_suffix())
         if self.at == start + len(key) and not any(e.free_atoms for e in (*sizes, *strides)):
-            self._types[key] = made
-        return made
+            self._types[key] = type
+        return type
 
     def _tensor_key(self, start: int) -> tuple[str, ...]:
-        """The tokens of a well-formed tensor type from `start` on."""
+        """Returns the tokens of the tensor type at `start`; () if it is malformed or long."""
         tokens = self.tokens
         try:
             end = tokens.index("]", start, start + 200) + 1
@@ -124,14 +126,14 @@ class OpParser(ir.AtomParser):
         return tuple(tokens[start:end])
 
     def storage_of(self, type: ir.TensorType) -> ir.StorageType:
-        """The storage that a tensor of this type fills."""
-        found = self._storages.get(type)
-        if found is None:
-            found = self._storages[type] = ir.StorageType(ir.extent_bytes(type), type.device)
-        return found
+        """Returns the type of a storage with the extent of a tensor of this type."""
+        storage = self._storages.get(type)
+        if storage is None:
+            storage = self._storages[type] = ir.StorageType(ir.extent_bytes(type), type.device)
+        return storage
 
     def arg(self) -> ir.Arg:
-        """One argument of a call."""
+        """Parses one argument of a call."""
         token = self.tokens[self.at]
         if token[:1] == "%" and len(token) > 1:
             return self.value()
@@ -159,16 +161,18 @@ class OpParser(ir.AtomParser):
         return items
 
     def complex(self) -> ir.Complex:
-        """What stands in `complex(0.5, -1.0)`."""
+        """Parses the numbers of `complex(0.5, -1.0)`."""
         start, real = self.at, self.expr()
         self.expect(",")
         imag = self.expr()
-        if not (isinstance(real, Float) and isinstance(imag, Float)):
-            self.fail("WIR500", "a complex number has two floats", start)
-        return ir.Complex(real, imag)
+        match real, imag:
+            case Float(), Float():
+                return ir.Complex(real, imag)
+            case _:
+                self.fail("WIR500", "a complex number has two floats", start)
 
     def call_args(self) -> tuple[tuple[ir.Arg, ...], tuple[tuple[str, ir.Arg], ...]]:
-        """`(argument, ..., name=argument, ...)`."""
+        """Parses `(argument, ..., name=argument, ...)`."""
         self.expect("(")
         args: list[ir.Arg] = []
         kwargs: list[tuple[str, ir.Arg]] = []
@@ -179,17 +183,17 @@ class OpParser(ir.AtomParser):
                 p.at += 1
                 kwargs.append((name, p.arg()))
             elif kwargs:
-                p.fail("WIR500", "a positional argument stands after a named one")
+                p.fail("WIR500", "a positional argument follows a named one")
             else:
                 args.append(p.arg())
 
         self.items(")", read)
         return tuple(args), tuple(kwargs)
 
-    # --- what ops share
+    # --- common parts of ops
 
     def start_op(self, prov: ir.Provenance) -> None:
-        """Reads the names of the results of the line that starts here, which gets the provenance `prov`."""
+        """Parses the names of results at the start of a line; its ops get the provenance `prov`."""
         self.prov = prov
         self._start = self.at
         self._results = []
@@ -206,17 +210,17 @@ class OpParser(ir.AtomParser):
         return self.sigil("%", "a value such as %x")
 
     def result_mark(self) -> None:
-        """Reads the name of the one result of a record, wherever it stands."""
+        """Parses the name of a single definition (a parameter, a constant)."""
         self._start = self.at
         self._results = [self._value_name()]
 
     def no_result(self) -> None:
-        """Checks that the line names no result."""
+        """Raises ParseError WIR505 if the line names a result."""
         if self._results:
             self.fail("WIR505", "this op has no result", self._start)
 
     def result(self, type: ir.Type) -> ir.Value:
-        """Defines the one result of the line."""
+        """Defines the only result of the line."""
         return self.define(self.result_name, type, self._start)
 
     def results(self, types: Sequence[ir.Type]) -> tuple[ir.Value, ...]:
@@ -225,13 +229,13 @@ class OpParser(ir.AtomParser):
         named = enumerate(zip(self._results, types, strict=True))
         return tuple([self.define(name, type, self._start + 2 * n) for n, (name, type) in named])
 
-    def _count(self, made: int) -> None:
-        if len(self._results) != made:
-            message = f"{len(self._results)} results are named, but there are {made}"
+    def _count(self, count: int) -> None:
+        if len(self._results) != count:
+            message = f"{len(self._results)} results are named, but there are {count}"
             self.fail("WIR505", message, self._start)
 
     def define(self, name: str, type: TypeT, index: int) -> ir.Value[TypeT]:
-        """A new value in scope; a second one of the same name is WIR506."""
+        """Defines a new value in scope; a second one of the same name is WIR506."""
         if name in self.values:
             self.fail("WIR506", f"value {self.tokens[index]} is defined twice", index)
         value = ir.Value(name, type)
@@ -239,26 +243,26 @@ class OpParser(ir.AtomParser):
         return value
 
     @property
-    def wanted(self) -> int:
-        """How many results the line names."""
+    def result_count(self) -> int:
+        """Number of results that the line names."""
         return len(self._results)
 
     @property
     def result_name(self) -> str:
-        """The name of the one result of the line."""
+        """Name of the only result of the line."""
         self._count(1)
         return self._results[0]
 
     def reference(self) -> str:
-        """`@name`."""
+        """Parses `@name`."""
         return self.sigil("@", "a name such as @f")
 
     def target(self) -> str:
-        """An operator's name."""
+        """Parses an operator's name."""
         return self.name("an operator such as aten::add")
 
     def symbol(self) -> str:
-        """A declared symbol."""
+        """Parses a declared symbol."""
         start = self.at
         symbol = self.name("a symbol")
         if symbol not in self.symbols:
@@ -266,14 +270,14 @@ class OpParser(ir.AtomParser):
         return symbol
 
     def own_names(self, read: Callable[[OpParser], T]) -> T:
-        """What `read` makes; its expressions are over a kernel's own names."""
+        """Calls `read` with a kernel's names in scope of expressions, instead of the program's."""
         outer = self.kinds, self._simple, self.values
         self.kinds, self._simple, self.values = ir.KernelNames(), {}, {}
-        made = read(self)
+        result = read(self)
         self.kinds, self._simple, self.values = outer
-        if isinstance(made, ir.KernelParam):
-            self.kinds.update(ir.KernelNames((made,)))
-        return made
+        if isinstance(result, ir.KernelParam):
+            self.kinds.update(ir.KernelNames((result,)))
+        return result
 
 
 _CONSTANTS: Mapping[str, Callable[[OpParser], ir.Arg]] = {
@@ -282,4 +286,4 @@ _CONSTANTS: Mapping[str, Callable[[OpParser], ir.Arg]] = {
     "memory_format": lambda p: p.choice(_FORMATS, "memory format"),
     "layout": lambda p: p.choice(_LAYOUTS, "layout"),
 }
-"""What arguments with parentheses begin with, besides expressions."""
+"""Readers of arguments with parentheses that are not expressions, by their first word."""

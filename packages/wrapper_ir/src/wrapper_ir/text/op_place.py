@@ -1,4 +1,4 @@
-"""Prints an op in its surroundings, for error messages."""
+"""Places of ops in error messages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from wrapper_ir.text import print_excerpt
 
 
 def op_place(function: ir.Function, position: int) -> str:
-    """The op with its neighbours, marked, and where it comes from."""
+    """Returns the marked op with its neighbors, and its source."""
     prov = function.body[position].prov
     source = ", ".join((*prov.nodes, *prov.ops, *prov.locations))
     where = f"in @{function.name}, op {position}" + (f", from {source}" if source else "")

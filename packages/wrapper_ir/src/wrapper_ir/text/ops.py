@@ -1,5 +1,8 @@
-"""Ops as text, one line each: by the syntax of their classes; `alloc`, which stands for two of them; and `cond`, which is a
-switch over a bool."""
+"""Lines of ops, by the syntax of their classes.
+
+Two short forms are written by hand: `alloc` for an allocation with a view, and `cond` for a switch over a
+bool.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +20,11 @@ from wrapper_ir.text.printer_types import TypePrinter
 from wrapper_ir.text.syntax import Syntax, compile_syntax, syntax_of
 
 ALLOC = "alloc"
-"""The word of the one-line form of an allocation and the view of all of it."""
+"""First word of the short form of an allocation and a view of all of it."""
 COND = "cond"
-"""The word of a switch over a bool."""
+"""First word of a switch over a bool."""
 LAYOUT = "assert_layout"
-"""The word of a check of tensors, each of which stands with its sizes and strides."""
+"""First word of a layout check, in which each tensor is followed by its sizes and strides."""
 
 OpT = TypeVar("OpT", bound=ir.OpBase)
 _ZERO = Int(0)
@@ -30,26 +33,28 @@ _DEFAULT_SPACE = ir.MemorySpace()
 
 @cache
 def op_words(ops: ir.OpSet = ir.OPS) -> Mapping[str, Syntax[ir.OpBase]]:
-    """Every word that begins an op's line."""
+    """Returns the syntax of each op by its first word."""
     return {word: syntax for syntax in map(syntax_of, ops) for word in syntax.words}
 
 
 @ir.per_class
 def line_writer(cls: type[ir.OpBase]) -> Writer:
-    """What writes the lines of ops of a class, without indentation and provenance mark."""
-    return cast("Writer", _BY_HAND.get(cls, syntax_of(cls).write))  # each is beside its class
+    """Returns the writer of lines of ops of a class, without indentation and provenance mark."""
+    return cast("Writer", _BY_HAND.get(cls, syntax_of(cls).write))  # the table pairs classes and writers
 
 
 def op_text(op: ir.OpBase, types: TypePrinter) -> str:
-    """The line of `op`, without indentation and provenance mark."""
+    """Returns the line of `op`, without indentation and provenance mark."""
     return line_writer(type(op))(op, types)
 
 
 def read_op(
     p: OpParser, words: Mapping[str, Syntax[ir.OpBase]], prov: ir.Provenance
 ) -> tuple[ir.OpBase, ...]:
-    """The ops of the line that starts here, up to its mark or end, of those that begin with `words`; all get the provenance
-    `prov`."""
+    """Parses the ops of a line, up to its provenance mark or end.
+
+    `words` has the allowed ops by their first words. All ops of the line get the provenance `prov`.
+    """
     p.start_op(prov)
     word = p.tokens[p.at]
     read = _READ_BY_HAND.get(word)
@@ -64,7 +69,7 @@ def read_op(
 
 
 def _tail(cls: type[OpT], after: str) -> Syntax[OpT]:
-    """The last parts of a class's syntax."""
+    """Compiles the part of a class's syntax after the text `after`."""
     return compile_syntax(cls, cls.syntax.partition(after)[2])
 
 
@@ -72,21 +77,21 @@ def _tail(cls: type[OpT], after: str) -> Syntax[OpT]:
 
 
 def alloc_text(storage: ir.AllocStorage, view: ir.Op, types: TypePrinter) -> str | None:
-    """The one-line form; None where that would lose something."""
+    """Returns the short form; None if it would lose information."""
     if type(view) is not ir.View or view.source is not storage.result:
         return None
-    made, type_, name = storage.result.type, view.result.type, view.result.name
-    if type(made) is not ir.StorageType or type(type_) is not ir.TensorType:  # the verifier refuses them
+    host, type_, name = storage.result.type, view.result.type, view.result.name
+    if type(host) is not ir.StorageType or type(type_) is not ir.TensorType:  # the verifier refuses them
         return None
     if len(type_.sizes) != len(type_.strides):
         return None
-    known = types.tensor(type_)
-    # equal members of tuples are mostly one object, which is seen without a call
-    usual = (view.prov, ir.ViewMode.ALIAS, _ZERO, f"{name}.s", type_.device, _DEFAULT_SPACE, known.extent)
-    held = (storage.prov, view.mode, view.offset, storage.result.name, made.device, made.space, made.nbytes)
-    if held != usual or made.alignment != ir.DEFAULT_ALIGNMENT:
+    printed = types.tensor(type_)
+    # Comparing tuples skips calls for identical members, which most are.
+    usual = (view.prov, ir.ViewMode.ALIAS, _ZERO, f"{name}.s", type_.device, _DEFAULT_SPACE, printed.extent)
+    actual = (storage.prov, view.mode, view.offset, storage.result.name, host.device, host.space, host.nbytes)
+    if actual != usual or host.alignment != ir.DEFAULT_ALIGNMENT:
         return None
-    return f"%{value_name(name)} = alloc {known.text}{_OPTIONS.write(storage, types)}"
+    return f"%{value_name(name)} = alloc {printed.text}{_OPTIONS.write(storage, types)}"
 
 
 _OPTIONS = _tail(ir.AllocStorage, "{result:storage}")
@@ -105,8 +110,8 @@ def _alloc(p: OpParser) -> tuple[ir.OpBase, ...]:
         p.fail("WIR500", f"{len(type_.sizes)} sizes, but {len(type_.strides)} strides", start)
     storage = p.define(f"{name}.s", p.storage_of(type_), start - 3)
     result = p.define(name, type_, start - 3)
-    made = _OPTIONS.cls(result=storage, prov=p.prov, **options)
-    return made, ir.View(source=storage, result=result, prov=p.prov)
+    allocation = _OPTIONS.cls(result=storage, prov=p.prov, **options)
+    return allocation, ir.View(source=storage, result=result, prov=p.prov)
 
 
 # --- cond
@@ -124,13 +129,13 @@ def _switch_text(op: ir.Switch, types: TypePrinter) -> str:
 
 def _cond(p: OpParser) -> tuple[ir.OpBase, ...]:
     start = p.at + 1
-    found: Fields = {}
-    _TO_BRANCHES.fields(p, found)
+    fields: Fields = {}
+    _TO_BRANCHES.fields(p, fields)
     true = p.reference()
     p.expect("else")
-    found["branches"] = (true, p.reference())
-    _AFTER_BRANCHES.fields(p, found)
-    op = _AFTER_BRANCHES.finish(p, found, start)
+    fields["branches"] = (true, p.reference())
+    _AFTER_BRANCHES.fields(p, fields)
+    op = _AFTER_BRANCHES.finish(p, fields, start)
     if not ir.is_two_way(op):
         p.fail("WIR096", "cond takes a bool", start, hint="use switch for an int")
     return (op,)
@@ -144,8 +149,8 @@ _AFTER_TENSORS = _tail(ir.AssertLayout, "{tensors}")
 def _layouts_text(op: ir.AssertLayout, types: TypePrinter) -> str:
     texts = []
     for tensor, sizes, strides in zip(op.tensors, op.sizes, op.strides, strict=False):
-        shown = sizes or strides or not op.alignment
-        numbers = f" [{types.exprs(sizes)}] [{types.exprs(strides)}]" if shown else ""
+        is_checked = sizes or strides or not op.alignment
+        numbers = f" [{types.exprs(sizes)}] [{types.exprs(strides)}]" if is_checked else ""
         texts.append(f"{types.arg(tensor)}{numbers}")
     return f"{LAYOUT} {', '.join(texts)}{_AFTER_TENSORS.write(op, types)}"
 
@@ -154,9 +159,9 @@ def _layouts(p: OpParser) -> tuple[ir.OpBase, ...]:
     p.at += 1
     start = p.at
     tensors, sizes, strides = zip(*p.several(_layout), strict=True)
-    found: Fields = {"tensors": tensors, "sizes": sizes, "strides": strides}
-    _AFTER_TENSORS.fields(p, found)
-    return (_AFTER_TENSORS.finish(p, found, start),)
+    fields: Fields = {"tensors": tensors, "sizes": sizes, "strides": strides}
+    _AFTER_TENSORS.fields(p, fields)
+    return (_AFTER_TENSORS.finish(p, fields, start),)
 
 
 def _layout(p: OpParser) -> tuple[ir.Value, tuple[Expr, ...], tuple[Expr, ...]]:
@@ -168,10 +173,10 @@ _BY_HAND: Mapping[type[ir.OpBase], Callable[[Never, TypePrinter], str]] = {
     ir.Switch: _switch_text,
     ir.AssertLayout: _layouts_text,
 }
-"""Ops whose lines are not by the syntax of their class alone."""
+"""Writers of ops whose lines do not follow the syntax of their class alone."""
 _READ_BY_HAND: Mapping[str, Callable[[OpParser], tuple[ir.OpBase, ...]]] = {
     ALLOC: _alloc,
     COND: _cond,
     LAYOUT: _layouts,
 }
-"""What reads the lines that begin with these words."""
+"""Readers of the lines that begin with these words."""

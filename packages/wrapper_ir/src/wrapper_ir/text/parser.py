@@ -1,4 +1,4 @@
-"""Reads a whole program from text."""
+"""Parser of whole programs."""
 
 from __future__ import annotations
 
@@ -14,24 +14,26 @@ from wrapper_ir.support.versions import TEXT
 from wrapper_ir.text.op_parser import OpParser
 from wrapper_ir.text.ops import op_words, read_op
 from wrapper_ir.text.parts import Fields
-from wrapper_ir.text.syntax import record_form, syntax_of
+from wrapper_ir.text.syntax import class_form, syntax_of
 
 _TABLE = "provenance"
-_TARGET, _SYMBOL, _CONSTANT = record_form(ir.Target), record_form(ir.SymbolDef), record_form(ir.Constant)
-_EXTERN, _PROVENANCE = record_form(ir.ExternDef), record_form(ir.Provenance)
-_KERNELS = {cls.kind: record_form(cls) for cls in get_args(ir.KernelDef)}
+_TARGET, _SYMBOL, _CONSTANT = class_form(ir.Target), class_form(ir.SymbolDef), class_form(ir.Constant)
+_EXTERN, _PROVENANCE = class_form(ir.ExternDef), class_form(ir.Provenance)
+_KERNELS = {cls.kind: class_form(cls) for cls in get_args(ir.KernelDef)}
 _TYPES = [syntax_of(cls) for cls in get_args(ir.Type) if cls is not ir.TensorType]
 _TYPE_WORDS = {word: syntax.read for syntax in _TYPES for word in syntax.words}
 
 
 @paused_collection()
 def parse_program(text: str, ops: ir.OpSet = ir.OPS) -> ir.Program:
-    """The program that `text` spells; the inverse of `print_program`. Nothing is verified beyond what reading needs.
+    """Parses a program; the inverse of `print_program`. The result is not verified.
 
-    Raises ParseError with line, column and the line in question: WIR500 unexpected text, WIR501 another version,
-    WIR502 malformed string, WIR503 unknown word, WIR504 source block without end, WIR505 wrong number of results,
-    WIR506 defined twice, WIR507 unknown provenance mark, WIR550 to WIR553 expressions, undeclared symbols and
-    undefined values, and WIR013 or WIR014 for a value of a kind that an op does not take. `ops` are the ops that may occur.
+    `ops` are the allowed ops. Raises ParseError with the line, the column and an excerpt:
+
+    - WIR500 unexpected text, WIR501 another version, WIR502 malformed string, WIR503 unknown word
+    - WIR504 source block without end, WIR505 wrong number of results, WIR506 defined twice
+    - WIR507 unknown provenance mark, WIR550 to WIR553 expressions, undeclared symbols and undefined values
+    - WIR013, WIR014 operand or result of a kind that the op does not accept
     """
     try:
         return _ProgramParser(Source(text), ops).program()
@@ -50,7 +52,7 @@ class _ProgramParser(OpParser):
         self._marks: dict[str, ir.Provenance] = {}
 
     def program(self) -> ir.Program:
-        """The whole text."""
+        """Parses the whole text."""
         self._marks = self._table()
         self.skip_lines()
         self._version()
@@ -60,17 +62,17 @@ class _ProgramParser(OpParser):
             target = _TARGET.read(self)
             self.end_line()
         self.device = target.device
-        made: Callable[..., ir.Program] = ir.Program  # its fields are the names in `_SECTIONS`
-        found: dict[str, list[object]] = {section: [] for section, _ in _SECTIONS.values()}
+        make: Callable[..., ir.Program] = ir.Program  # its fields are the names in `_SECTIONS`
+        fields: dict[str, list[object]] = {section: [] for section, _ in _SECTIONS.values()}
         while True:
             self.skip_lines()
             word = self.tokens[self.at]
             if word == "":
-                return made(target=target, **{section: tuple(x) for section, x in found.items()})
+                return make(target=target, **{section: tuple(x) for section, x in fields.items()})
             if word not in _SECTIONS:
                 self.unknown("declaration", [*_SECTIONS, _TABLE])
             section, read = _SECTIONS[word]
-            found[section].append(read(self))
+            fields[section].append(read(self))
             self.end_line()
 
     def _version(self) -> None:
@@ -85,7 +87,7 @@ class _ProgramParser(OpParser):
         self.end_line()
 
     def _table(self) -> dict[str, ir.Provenance]:
-        """The provenance table, read ahead because ops are made with their provenance."""
+        """Parses the provenance table first, because ops are created with their provenance."""
         index = 0
         while True:
             try:
@@ -112,7 +114,7 @@ class _ProgramParser(OpParser):
         return table
 
     def symbol_def(self) -> ir.SymbolDef:
-        """The declaration of a symbol, which is known from here on."""
+        """Parses the declaration of a symbol, which is in scope from here on."""
         start = self.at + 1
         symbol: ir.SymbolDef = _SYMBOL.read(self)
         if symbol.name in self.symbols:
@@ -121,7 +123,7 @@ class _ProgramParser(OpParser):
         return symbol
 
     def extern(self) -> ir.ExternDef:
-        """The declaration of an operator."""
+        """Parses the declaration of an operator."""
         start = self.at + 1
         extern: ir.ExternDef = _EXTERN.read(self)
         if "(" not in extern.schema:
@@ -129,26 +131,26 @@ class _ProgramParser(OpParser):
         return extern
 
     def kernel(self) -> ir.KernelDef:
-        """A kernel of any kind."""
+        """Parses a kernel of any kind."""
         start = self.at
         self.at += 1
         form = self.choice(_KERNELS, "kind of kernel")
         self.at = start
-        made: ir.KernelDef = form.read(self)
-        return made
+        kernel: ir.KernelDef = form.read(self)
+        return kernel
 
     def function(self) -> ir.Function:
-        """A function with its body, whose values are its own."""
+        """Parses a function with its body, which is a separate scope of values."""
         outer = self.values
         self.values = dict(outer)
-        found: Fields = {}
+        fields: Fields = {}
         syntax, start = syntax_of(ir.Function), self.at
-        syntax.fields(self, found)
+        syntax.fields(self, fields)
         self.expect("{")
         self.end_line()
-        found["body"] = self._body()
+        fields["body"] = self._body()
         self.values = outer
-        return syntax.finish(self, found, start)
+        return syntax.finish(self, fields, start)
 
     def _body(self) -> tuple[ir.OpBase, ...]:
         body: list[ir.OpBase] = []
@@ -164,7 +166,7 @@ class _ProgramParser(OpParser):
                 return tuple(body)
             if token == "":
                 self.unexpected("an op or `}`")
-            if marks:  # that of an op that stands on one line is known before the op is made
+            if marks:  # of a one-line op, so that the op is created with its provenance
                 prov = marks.get(tokens[tokens.index("\n", self.at) - 1], ir.UNKNOWN)
             ops = read_op(self, words, prov)
             if tokens[self.at] != "\n":
@@ -192,4 +194,4 @@ _SECTIONS: Mapping[str, tuple[str, Callable[[_ProgramParser], object]]] = {
     "kernel": ("kernels", _ProgramParser.kernel),
     "func": ("functions", _ProgramParser.function),
 }
-"""Of which field of a program the line is that begins with a word, and what reads it."""
+"""By the first word of a declaration: the program's field that it belongs to, and its reader."""

@@ -1,4 +1,4 @@
-"""Programs, functions and single ops as text. Output depends on the program alone."""
+"""Printer of programs, functions and single ops. The output depends on the program alone."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from wrapper_ir.text.syntax import compile_syntax, syntax_of
 
 _WIDTH = 110
 _Marks = dict[ir.Provenance, int]
-"""Provenances, numbered by first use."""
+"""Numbers of provenances, in the order of first use."""
 
 
 def print_program(program: ir.Program) -> str:
-    """The program as text, ending in a newline; `parse_program` reads it back."""
+    """Returns the program as text that ends in a newline; `parse_program` reads it back."""
     types = type_printer(program)
     marks: _Marks = {}
     sections: list[Iterable[str]] = [[f"wir {TEXT.version}", _text(program.target, types)]]
-    for records in (program.symbols, program.constants, program.externs):
-        sections.append([_text(record, types) for record in records])
+    for declarations in (program.symbols, program.constants, program.externs):
+        sections.append([_text(declaration, types) for declaration in declarations])
     sections += [[_text(kernel, types)] for kernel in program.kernels]
     sections += [_function_lines(f, types, marks) for f in program.functions]
     if marks:
@@ -34,14 +34,16 @@ def print_program(program: ir.Program) -> str:
 
 
 def print_function(function: ir.Function, program: ir.Program) -> str:
-    """One function as text, without provenance; `program` gives the target."""
+    """Returns one function as text, without provenance; `program` has the target."""
     return "\n".join(_function_lines(function, type_printer(program), None))
 
 
 @dataclass(frozen=True, slots=True)
 class PrintedLine:
-    """A line of a function's text, and the ops that it stands for: those from `first` up to before `stop`, none for a line of
-    the header or the brace that closes the function."""
+    """A line of a function's text, and the range `first` to `stop` (exclusive) of its ops.
+
+    The range is empty for a line of the header, and for the closing brace.
+    """
 
     text: str
     first: int
@@ -49,7 +51,7 @@ class PrintedLine:
 
 
 def print_lines(function: ir.Function, program: ir.Program) -> tuple[PrintedLine, ...]:
-    """The lines of `print_function`, each with its ops."""
+    """Returns the lines of `print_function`, each with the range of its ops."""
     types, body = type_printer(program), function.body
     return (
         *(PrintedLine(text, 0, 0) for text in _header(function, types).split("\n")),
@@ -59,14 +61,14 @@ def print_lines(function: ir.Function, program: ir.Program) -> tuple[PrintedLine
 
 
 def print_op(op: ir.Op, program: ir.Program | None = None) -> str:
-    """One op as a line, without provenance; `program` gives the target, whose device is left out."""
+    """Returns one op as a line, without provenance; the device of `program`'s target is omitted."""
     return op_text(op, type_printer(program))
 
 
 def print_excerpt(
     function: ir.Function, op_index: int, program: ir.Program | None = None, *, around: int = 2
 ) -> str:
-    """The op at `op_index` with its neighbours, `around` on each side, and a line of carets under it."""
+    """Returns the op at `op_index` with a line of carets under it, and `around` neighbors on each side."""
     types = type_printer(program)
     first = max(0, op_index - around)
     lines = [f"func @{value_name(function.name)}:"] + (["  ..."] if first else [])
@@ -79,15 +81,15 @@ def print_excerpt(
 
 
 def type_printer(program: ir.Program | None) -> TypePrinter:
-    """What prints types and arguments; `program` gives the target, whose device is left out."""
+    """Returns the printer of types and arguments, which omits the device of `program`'s target."""
     return TypePrinter((ir.Target() if program is None else program.target).device, _TYPE_WRITERS)
 
 
 _TYPE_WRITERS = {cls: syntax_of(cls).write for cls in get_args(ir.Type) if cls is not ir.TensorType}
 
 
-def _text(record: object, types: TypePrinter) -> str:
-    return syntax_of(type(record)).write(record, types)
+def _text(x: object, types: TypePrinter) -> str:
+    return syntax_of(type(x)).write(x, types)
 
 
 def _function_lines(function: ir.Function, types: TypePrinter, marks: _Marks | None) -> list[str]:
@@ -103,7 +105,7 @@ def _function_lines(function: ir.Function, types: TypePrinter, marks: _Marks | N
 
 
 def _op_lines(body: tuple[ir.Op, ...], types: TypePrinter) -> Iterator[tuple[int, int, str]]:
-    """Each line without its mark, with the position of its first op and the one after its last."""
+    """Yields each line without its mark, after the range of its ops (start, stop)."""
     position = 0
     while position < len(body):
         first, op, text = position, body[position], None

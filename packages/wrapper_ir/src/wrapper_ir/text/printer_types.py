@@ -1,4 +1,4 @@
-"""Types, devices and call arguments as text."""
+"""Printer of types, devices and call arguments."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from wrapper_ir.expr import Expr, print_expr
 from wrapper_ir.support.quoting import plain_name, quote, value_name
 
 ARGUMENT_WORDS = frozenset({d.value for d in ir.DType} | {"none"})
-"""Words that mean something of their own where an argument starts; symbols of these names get parentheses there."""
+"""Words with another meaning at the start of an argument, where symbols of these names are in parentheses."""
 
 
 def device_text(device: ir.Device) -> str:
-    """`cpu`, `cuda:0`."""
+    """Returns a device as text: `cpu`, `cuda:0`."""
     kind = plain_name(device.type)
     return kind if device.index is None else f"{kind}:{device.index}"
 
 
 @dataclass(frozen=True)
 class _Tensor:
-    """What is known of a tensor's type, which is kept so that its parts are."""
+    """Text and extent of a tensor type. The reference keeps the ids of the type's parts valid."""
 
     type: ir.TensorType
     text: str
 
     @cached_property
     def extent(self) -> Expr:
-        """`extent_bytes`, worked out once."""
+        """`extent_bytes`, computed once."""
         return ir.extent_bytes(self.type)
 
 
@@ -39,29 +39,27 @@ class TypePrinter:
     def __init__(
         self, device: ir.Device, writers: Mapping[type, Callable[[ir.Type, TypePrinter], str]]
     ) -> None:
-        """`writers` print the types that are not tensors'."""
+        """`writers` has the writers of types other than tensor types."""
         self._device = device
         self._writers = writers
         self._tensors: dict[tuple[int, ...], _Tensor] = {}
-        """By identity of their parts (expressions are one object where they are equal), which hash slowly themselves."""
+        """Entries by the ids of a type's parts, which hash slowly; equal expressions are one object."""
 
     def at(self, device: ir.Device) -> str:
-        """` @cuda:0`, empty for the target's own device."""
+        """Returns a device as a suffix ` @cuda:0`, empty for the target's device."""
         return "" if device == self._device else f" @{device_text(device)}"
 
-    def type(self, held: ir.Type) -> str:
-        """The text of a type."""
-        return (
-            self.tensor(held).text if type(held) is ir.TensorType else self._writers[type(held)](held, self)
-        )
+    def type(self, x: ir.Type) -> str:
+        """Returns the text of a type."""
+        return self.tensor(x).text if type(x) is ir.TensorType else self._writers[type(x)](x, self)
 
-    def tensor(self, held: ir.TensorType) -> _Tensor:
-        """What is known of a type, once for equal ones."""
-        key = (id(held.dtype), id(held.device), *map(id, held.sizes), 0, *map(id, held.strides))
-        known = self._tensors.get(key)
-        if known is None:
-            known = self._tensors[key] = _Tensor(held, self._tensor(held))
-        return known
+    def tensor(self, x: ir.TensorType) -> _Tensor:
+        """Returns text and extent of a tensor type, computed once for equal types."""
+        key = (id(x.dtype), id(x.device), *map(id, x.sizes), 0, *map(id, x.strides))
+        entry = self._tensors.get(key)
+        if entry is None:
+            entry = self._tensors[key] = _Tensor(x, self._tensor(x))
+        return entry
 
     def _tensor(self, type: ir.TensorType) -> str:
         text = f"{type.dtype.value}[{self.exprs(type.sizes)}]"
@@ -70,16 +68,16 @@ class TypePrinter:
         return text + self.at(type.device)
 
     def exprs(self, items: tuple[Expr, ...]) -> str:
-        """Expressions, separated by commas."""
+        """Returns expressions, separated by commas."""
         return ", ".join(map(print_expr, items))
 
     def arg(self, arg: ir.Arg) -> str:
-        """One argument of a call."""
-        if isinstance(arg, ir.Value):  # most are, and a `match` takes longer
+        """Returns one argument of a call."""
+        if isinstance(arg, ir.Value):  # most arguments; faster than a `match`
             return f"%{value_name(arg.name)}"
         if isinstance(arg, Expr):
             text = print_expr(arg)
-            # a symbol may be called `f32`
+            # A symbol may be called `f32`.
             return text if ARGUMENT_WORDS.isdisjoint(arg.free_symbols) else f"({text})"
         match arg:
             case tuple():
@@ -98,11 +96,11 @@ class TypePrinter:
                 return f"{ir.tag_of(type(arg))}({arg.value})"
 
     def args(self, args: tuple[ir.Arg, ...]) -> str:
-        """Arguments, separated by commas."""
+        """Returns arguments, separated by commas."""
         return ", ".join(map(self.arg, args))
 
     def call_args(self, args: tuple[ir.Arg, ...], kwargs: tuple[tuple[str, ir.Arg], ...]) -> str:
-        """Positional arguments, then `name=argument`."""
+        """Returns positional arguments, then `name=argument`, separated by commas."""
         if not kwargs:
             return self.args(args)
         named = [f"{plain_name(name)}={self.arg(arg)}" for name, arg in kwargs]

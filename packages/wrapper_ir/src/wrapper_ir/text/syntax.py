@@ -1,14 +1,22 @@
-"""The text of records and ops, from the `syntax` of their classes.
+"""Compiler of the `syntax` of ops and other dataclasses into writers and readers.
 
     {result} = ensure_aligned {source}, {alignment}< : {result:type=source}>
 
-`{name}` is the field of that name, in the form of its role and type, or in one that is asked for (`{order:name}`; for a
-bool two words, `{backed:backed/unbacked}`). `<...>` is left out where its fields have their default values, and may be where several items have none. Brackets
-around a field of several items may hold line ends; with `:rows`, each item has a line of its own. `|` begins a line,
-after one blank; `{variants:lines}` are records that begin a line each. `{{` is a brace. `{result:type}` is the result's
-type; `=source` says that it is left out where it is the type of that operand (or of that class attribute).
-`{result:storage}` is a storage's type without its word; `=pool` says that its alignment is left out where it follows from that
-operand and the op's `offset`. A class may say in `unsaid` what else than its default is left out of a field.
+- `{name}`: the field, in the form of its role and type.
+- `{order:name}`: the field in another form; a bool has two words, `{backed:backed/unbacked}`.
+- `<...>`: an optional group, omitted if its fields have their default values, or are empty and have no
+  default.
+- `[{name}]`, `({name})`: a field of several items in brackets, which may contain line ends.
+- `({name:rows})`: the same, with each item on a separate line.
+- `|`: a new line, indented by one blank.
+- `{variants:lines}`: items on separate lines.
+- `{{`: a brace.
+- `{result:type}`: the type of the result. With `=source`, the type of that operand or class attribute is the
+  default.
+- `{result:storage}`: the type of a storage without its word. With `=pool`, the default alignment follows from
+  that operand and the op's `offset`.
+
+A class may declare in `unsaid` other values to omit than the defaults of its fields.
 """
 
 from __future__ import annotations
@@ -45,7 +53,7 @@ _WITH_NAMES = (ir.KernelParam, *get_args(ir.KernelDef))
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Syntax(Generic[T]):
-    """How the records or ops of one class are written and read; `words` are those that begin them."""
+    """Writer and reader of the objects of one class; `words` are their possible first words."""
 
     cls: Callable[..., T]
     op: ir.OpSpec | None
@@ -57,22 +65,23 @@ class Syntax(Generic[T]):
     unsaid: Mapping[str, object]
 
     def read(self, p: OpParser) -> T:
-        """What stands here; WIR013 or WIR014 for a value of a kind that an op does not take."""
+        """Parses an object. Raises ParseError WIR013 or WIR014 for a value of a kind that the op does not
+        accept."""
         start = p.at
-        found: Fields = {}
-        self.fields(p, found)
-        return self.finish(p, found, start)
+        fields: Fields = {}
+        self.fields(p, fields)
+        return self.finish(p, fields, start)
 
-    def finish(self, p: OpParser, found: Fields, start: int) -> T:
-        """The record or op of these fields, which stands at `start`."""
+    def finish(self, p: OpParser, fields: Fields, start: int) -> T:
+        """Creates the object of these fields, whose text starts at `start`."""
         field, spec = self.result, self.op
         if field is None and spec is not None:
             p.no_result()
-        elif field is not None and field.shape is ir.Shape.MANY and field.name not in found:
-            found[field.name] = p.results(())
+        elif field is not None and field.shape is ir.Shape.MANY and field.name not in fields:
+            fields[field.name] = p.results(())
         if spec is None:
-            return self.cls(**{**self.unsaid, **found})
-        op = self.cls(prov=p.prov, **found)
+            return self.cls(**{**self.unsaid, **fields})
+        op = self.cls(prov=p.prov, **fields)
         for code, message in spec.misfits(op):
             p.fail(code, message, start)
         return op
@@ -80,15 +89,15 @@ class Syntax(Generic[T]):
 
 @ir.per_class
 def syntax_of(cls: type[T]) -> Syntax[T]:
-    """The compiled syntax of a record or op; BuildError WIR307 for one that cannot be understood."""
-    made = compile_syntax(cls, vars(cls).get("syntax", ""))
-    if made.op is not None and not made.words:
+    """Compiles the syntax of a class, once. Raises BuildError WIR307 if it is malformed."""
+    syntax = compile_syntax(cls, vars(cls).get("syntax", ""))
+    if syntax.op is not None and not syntax.words:
         raise BuildError("WIR307", f"the syntax of {cls.__name__} does not begin with a word")
-    return made
+    return syntax
 
 
 def compile_syntax(cls: type[T], template: str) -> Syntax[T]:
-    """A class in a syntax other than its own, or a part of it."""
+    """Compiles another syntax of a class, or a part of its syntax."""
     unsaid = vars(cls).get("unsaid", {})
     fields = {
         f.name: dataclasses.replace(f, default=unsaid.get(f.name, f.default)) for f in ir.fields_of(cls)
@@ -107,13 +116,13 @@ def compile_syntax(cls: type[T], template: str) -> Syntax[T]:
 
 
 def _results(field: ir.FieldSpec) -> Part:
-    """`%x = `, which is read before the op's class is known."""
+    """Returns the part `%x = `, which the parser reads before it knows the op's class."""
 
-    def write(held: ir.Value | None, types: TypePrinter) -> str:
-        return "" if held is None else f"%{value_name(held.name)} = "
+    def write(result: ir.Value | None, types: TypePrinter) -> str:
+        return "" if result is None else f"%{value_name(result.name)} = "
 
-    def write_many(held: tuple[ir.Value, ...], types: TypePrinter) -> str:
-        return f"{', '.join([f'%{value_name(value.name)}' for value in held])} = " if held else ""
+    def write_many(results: tuple[ir.Value, ...], types: TypePrinter) -> str:
+        return f"{', '.join([f'%{value_name(value.name)}' for value in results])} = " if results else ""
 
     return Part(write=write_many if field.shape is ir.Shape.MANY else write, of=field.name)
 
@@ -122,57 +131,59 @@ def _results(field: ir.FieldSpec) -> Part:
 
 
 def _parts(template: str, fields: Mapping[str, ir.FieldSpec], cls: type) -> list[Part]:
-    """Literals, fields, brackets and optional groups, in order."""
-    found: list[Part] = []
+    """Returns the parts of a template: literals, fields, brackets and optional groups, in order."""
+    parts: list[Part] = []
     outer: list[Part] = []
     at = 0
     while match := _PART.match(template, at):
         at = match.end()
-        open_, items, style, named, name, form, like, mark, text = match.groups()
+        opening, items, style, named, name, form, like, mark, text = match.groups()
         if items and fields[items].shape in (ir.Shape.MANY, ir.Shape.NAMED):
-            found.append(
-                _call(fields[items], fields[named]) if named else _items(fields[items], open_[0], style)
+            parts.append(
+                _call(fields[items], fields[named]) if named else _items(fields[items], opening[0], style)
             )
-        elif items:  # one thing in brackets
-            found.append(literal(open_[0]))
+        elif items:  # a single item in brackets
+            parts.append(literal(opening[0]))
             at = match.end("open")
         elif name:
-            found.append(_field(fields[name], form, like))
+            parts.append(_field(fields[name], form, like))
         elif mark == "<":
-            outer, found = found, []
+            outer, parts = parts, []
         elif mark == ">":
-            found = [*outer, optional(found, cls)]
+            parts = [*outer, optional(parts, cls)]
         else:
-            found.append(BREAK if mark else literal(text))
-    if at != len(template) or not found:
+            parts.append(BREAK if mark else literal(text))
+    if at != len(template) or not parts:
         raise BuildError("WIR307", f"the syntax of {cls.__name__} cannot be understood at {template[at:]!r}")
-    return found
+    return parts
 
 
 def _field(field: ir.FieldSpec, form: str | None, like: str | None) -> Part:
     if form in ("type", "storage"):
         return _types(field, form, like or "")
-    return _held(field, forms.lines_of(_form(field.item)) if form == "lines" else form_of(field, form))
+    return _one_field(field, forms.lines_of(_form(field.item)) if form == "lines" else form_of(field, form))
 
 
-def _held(field: ir.FieldSpec, form: FieldForm, like: str | None = None) -> Part:
-    """A field by its form."""
+def _one_field(field: ir.FieldSpec, form: FieldForm, like: str | None = None) -> Part:
     return Part((field,), form.write, starts=form.starts, of=field.name, value=form.read, like=like)
 
 
 def _types(field: ir.FieldSpec, form: str, like: str) -> Part:
-    """The types of results."""
+    """Returns the part of result types."""
     if form == "storage":
         return _storage(field, like)
     one = Form[ir.Value, ir.Value](lambda value, types: types.type(value.type), lambda p: p.result(p.type()))
     if field.shape is not ir.Shape.MANY:
-        return _held(field, one, like)
-    return _held(field, Form(forms.list_of(one).write, lambda p: p.results(p.several(OpParser.type))), like)
+        return _one_field(field, one, like)
+    many = Form(forms.list_of(one).write, lambda p: p.results(p.several(OpParser.type)))
+    return _one_field(field, many, like)
 
 
 def _storage(field: ir.FieldSpec, pool: str) -> Part:
-    """The type of a storage that an op makes, without its word: `256 @cuda:0 pinned align(16)`. Inside the operand `pool`, it
-    is aligned as follows from its place there unless it says otherwise."""
+    """Returns the part of an allocated storage's type, without its word: `256 @cuda:0 pinned align(16)`.
+
+    The default alignment of a storage inside the operand `pool` follows from its offset.
+    """
     bare = compile_syntax(ir.StorageType, "{nbytes}{device}< {space}>")
 
     def usual(host: object, offset: object) -> int:
@@ -181,53 +192,54 @@ def _storage(field: ir.FieldSpec, pool: str) -> Part:
         return ir.DEFAULT_ALIGNMENT
 
     def write(op: object, types: TypePrinter) -> str:
-        (made,) = field.values(op)
-        if not ir.is_storage(made):  # the verifier refuses it, with this line
-            return f": {types.type(made.type)}"
-        held, at = made.type, usual(*attrgetter(pool, "offset")(op)) if pool else ir.DEFAULT_ALIGNMENT
-        return bare.write(held, types) + ("" if held.alignment == at else f" align({held.alignment})")
+        (result,) = field.values(op)
+        if not ir.is_storage(result):  # the verifier prints this line when it refuses the op
+            return f": {types.type(result.type)}"
+        type, default = result.type, usual(*attrgetter(pool, "offset")(op)) if pool else ir.DEFAULT_ALIGNMENT
+        return bare.write(type, types) + ("" if type.alignment == default else f" align({type.alignment})")
 
-    def read(p: OpParser, found: Fields) -> None:
-        made: Fields = {}
-        bare.fields(p, made)
+    def read(p: OpParser, fields: Fields) -> None:
+        own: Fields = {}
+        bare.fields(p, own)
         if p.accept("align"):
             p.expect("(")
-            made["alignment"] = p.integer("an alignment")
+            own["alignment"] = p.integer("an alignment")
             p.expect(")")
         elif pool:
-            made["alignment"] = usual(found[pool], found.get("offset", _ZERO))
-        found[field.name] = p.result(bare.cls(**made))
+            own["alignment"] = usual(fields[pool], fields.get("offset", _ZERO))
+        fields[field.name] = p.result(bare.cls(**own))
 
     return Part((field,), write, read)
 
 
 def _call(args: ir.FieldSpec, kwargs: ir.FieldSpec) -> Part:
-    """`(argument, ..., name=argument, ...)`."""
+    """Returns the part `(argument, ..., name=argument, ...)`."""
 
-    def read(p: OpParser, found: Fields) -> None:
-        found[args.name], found[kwargs.name] = p.call_args()
+    def read(p: OpParser, fields: Fields) -> None:
+        fields[args.name], fields[kwargs.name] = p.call_args()
 
-    held = attrgetter(args.name, kwargs.name)
+    get = attrgetter(args.name, kwargs.name)
 
     def write(op: object, types: TypePrinter) -> str:
-        return f"({types.call_args(*held(op))})"
+        return f"({types.call_args(*get(op))})"
 
     return Part((args, kwargs), write, read)
 
 
 def _items(field: ir.FieldSpec, opening: str, style: str | None) -> Part:
-    """A field of several items in brackets."""
+    """Returns the part of a field of several items in brackets."""
     rows = style == "rows"
     item = item_of(field, None if rows else style)
     item = forms.pair_of(item) if field.shape is ir.Shape.NAMED else item
-    return _held(field, forms.items_of(item, opening, _CLOSING[opening], rows=rows))
+    return _one_field(field, forms.items_of(item, opening, _CLOSING[opening], rows=rows))
 
 
 # --- forms
 
 
 def form_of(field: ir.FieldSpec, name: str | None = None) -> FieldForm:
-    """The form of a field, perhaps one of another name than its own; BuildError WIR307 for a type that has none."""
+    """Returns the form of a field, or the one called `name`. Raises BuildError WIR307 for a type without a
+    form."""
     if name is None and field.role is ir.Role.DATA:
         if field.hint is bool:
             return forms.choice_of({field.name: True}, f"word: `{field.name}`")
@@ -238,7 +250,7 @@ def form_of(field: ir.FieldSpec, name: str | None = None) -> FieldForm:
 
 
 def item_of(field: ir.FieldSpec, name: str | None) -> FieldForm:
-    """The form of one of the things that a field holds."""
+    """Returns the form of one item of a field."""
     if name is None:
         return forms.BY_ROLE.get(field.role) or _form(field.item)
     if name in forms.BY_NAME:
@@ -258,13 +270,13 @@ def _form(hint: object) -> FieldForm:
     if ir.is_enum(hint):
         return forms.enum_of(hint)
     if isinstance(hint, type) and "syntax" in vars(hint):
-        return record_form(hint)
-    raise BuildError("WIR307", f"what is of type {hint} has no text form")
+        return class_form(hint)
+    raise BuildError("WIR307", f"values of type {hint} have no text form")
 
 
 @ir.per_class
-def record_form(cls: type[T]) -> Form[T, T]:
-    """The form of a record. A kernel's expressions are over its own names."""
-    made = syntax_of(cls)
-    read = made.read
-    return Form(made.write, (lambda p: p.own_names(read)) if cls in _WITH_NAMES else read, made.starts)
+def class_form(cls: type[T]) -> Form[T, T]:
+    """Returns the form of a class with a syntax. Expressions of a kernel use the kernel's names."""
+    syntax = syntax_of(cls)
+    read = syntax.read
+    return Form(syntax.write, (lambda p: p.own_names(read)) if cls in _WITH_NAMES else read, syntax.starts)
