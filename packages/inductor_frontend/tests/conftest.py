@@ -33,8 +33,8 @@ def _same(got: Any, want: Any) -> None:  # Any: nested results
 
 @pytest.fixture
 def equals_eager() -> Check:
-    """`check(artifact, function, *args, **kwargs)`: interpreter and emitted Python give what `function` gives, and
-    change their arguments as it does."""
+    """Returns `check(artifact, function, *args, **kwargs)`, which compares results and argument mutations of
+    the interpreter and emitted Python with those of `function`."""
 
     def check(artifact: Artifact, function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
         compiled = emitter("python").compile(artifact)

@@ -1,4 +1,4 @@
-"""Custom operators that tests compile: of every schema that torch treats in a way of its own.
+"""Custom operators that tests compile, one for every kind of schema that torch treats differently.
 
 Importing this module registers them in torch under `fe_ops::`.
 """
@@ -16,7 +16,7 @@ from torch.library import custom_op
 OPS: Any = torch.ops.fe_ops  # Any: its attributes are what is registered below
 
 LOG: list[tuple[str, float]] = []
-"""What `record` and its like were called with, in order."""
+"""The arguments of `record` and similar operators, in order of the calls."""
 
 _LIBRARY: Any = torch.library.Library("fe_ops", "FRAGMENT")  # type: ignore[no-untyped-call]  # torch's
 

@@ -1,4 +1,4 @@
-"""A small model with a graph break, in a file of its own, whose lines explanations and dumps name."""
+"""A small model with a graph break, in a separate file, whose lines explanations and dumps name."""
 
 from __future__ import annotations
 

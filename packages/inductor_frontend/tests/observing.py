@@ -1,7 +1,8 @@
-"""Everything that a call does, so that two ways to run it can be compared: results, changed arguments, who shares
-memory with whom, sizes of storages, and the random state afterwards.
+"""Observes all effects of a call, so that two ways to run it can be compared: results, mutated arguments,
+shared memory, sizes of storages, and the random state afterwards.
 
-Compiling a kernel takes seconds: `together` makes one model of many small cases, whose kernels Inductor fuses.
+Compiling a kernel takes seconds: `together` combines many small cases in one model, whose kernels Inductor
+fuses.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What one call did.
+    """The effects of one call.
 
-    `sharing` names for each tensor (arguments, then results) the first one over the same storage; `windows` are
-    offset, sizes and strides of each; `storages` the bytes of the arguments' storages; `random` the random state
-    afterwards. Tensors are named by their path.
+    `sharing`: for each tensor (arguments, then results) the first one over the same storage. `windows`:
+    offset, sizes and strides of each. `storages`: the bytes of the arguments' storages. `random`: the random
+    state afterwards. Tensors are named by their path.
     """
 
     results: Any
@@ -69,8 +70,8 @@ def _leaves(what: str, tree: Any) -> dict[str, Any]:
 
 
 def _strided(what: str, tree: Any) -> dict[str, Tensor]:
-    found = _leaves(what, tree).items()
-    return {name: x for name, x in found if isinstance(x, Tensor) and x.layout is torch.strided}
+    leaves = _leaves(what, tree).items()
+    return {name: x for name, x in leaves if isinstance(x, Tensor) and x.layout is torch.strided}
 
 
 def copy_args(tree: Any) -> Any:
@@ -183,8 +184,8 @@ def stock(function: Run, **options: Any) -> Run:
 def check_all_paths(
     case: Case, *, want: Run | None = None, calls: int = 2, tolerances: Mapping[str, float] | None = None
 ) -> Artifact:
-    """Captured (interpreter, emitted Python) and compiled with our backend, a function does what `want` (itself, if
-    not given) does, each time it is called; returns the captured artifact."""
+    """Checks that a function has the effects of `want` (default: itself) on each call, captured (interpreter,
+    emitted Python) and compiled by the backend; returns the captured artifact."""
     function, args = case.function, case.args
     expected = observe(function if want is None else want, args)
     artifact = capture(function, copy_args(args))
@@ -204,5 +205,5 @@ def main_text(program: ir.Program) -> str:
     """The text of `main` alone, without provenance."""
     text = wrapper_ir.print_program(program)
     lines = text[text.index("func @main") :].splitlines()
-    kept = lines[: lines.index("}") + 1]
-    return "\n".join(line.split("  #")[0] for line in kept) + "\n"
+    body = lines[: lines.index("}") + 1]
+    return "\n".join(line.split("  #")[0] for line in body) + "\n"

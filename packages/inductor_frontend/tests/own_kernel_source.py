@@ -74,7 +74,7 @@ def accumulating(a, b):
 
 
 def load(folder: Path, text: str = TEXT) -> ModuleType:
-    """A module of this text, in a file of its own: Triton reads the source of its functions."""
+    """Imports a module with this text from a file, since Triton reads the source of its functions."""
     path = folder / "own.py"
     path.write_text(text, encoding="utf-8")
     spec = importlib.util.spec_from_file_location(f"own_{abs(hash(path))}", path)

@@ -1,4 +1,4 @@
-"""What of the process a capture must leave as it was."""
+"""State of the process that a capture must not change."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def torch_settings() -> State:
 
 
 def torch_contexts() -> State:
-    """Where torch keeps what it is doing."""
+    """Returns torch's current contexts and modes."""
     return {
         "virtualized": {k: type(v) for k, v in vars(virtualized.threadlocal).items()},
         "tracing": (TracingContext.try_get(), CompileContext.try_get()),
@@ -90,8 +90,8 @@ def torch_contexts() -> State:
 def registrations() -> State:
     return {
         "backends": {
-            name: (found.scheduling, found.wrapper_codegen, found.cpp_wrapper_codegen)
-            for name, found in common.device_codegens.items()
+            name: (codegens.scheduling, codegens.wrapper_codegen, codegens.cpp_wrapper_codegen)
+            for name, codegens in common.device_codegens.items()
         },
         "device ops": list(common.device_op_overrides_dict),
         "passes": dict(common.custom_backend_passes),
@@ -115,9 +115,9 @@ def process_settings() -> State:
 
 
 def replaced_places() -> State:
-    """What torch has where a capture replaces something."""
-    found = [(p, name) for p in PATCH_POINTS if p.owner.startswith("torch") for name in p.names]
-    return {f"{p.owner} {name}": getattr(p.find(), name, None) for p, name in found}
+    """Returns torch's functions at the places that a capture replaces."""
+    places = [(p, name) for p in PATCH_POINTS if p.owner.startswith("torch") for name in p.names]
+    return {f"{p.owner} {name}": getattr(p.find(), name, None) for p, name in places}
 
 
 EVERYTHING = (

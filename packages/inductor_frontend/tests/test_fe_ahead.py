@@ -45,17 +45,17 @@ def ahead(emitter: str, x: torch.Tensor) -> Any:  # Any: torch's own class
 def test_another_process_runs_what_was_stored(emitter: str, tmp_path: Path) -> None:
     """Twice: what the cache has makes no difference."""
     for number in range(2):
-        made = ahead(emitter, X)
-        torch.testing.assert_close(made(X), model(X))
+        function = ahead(emitter, X)
+        torch.testing.assert_close(function(X), model(X))
         path = tmp_path / f"{number}.bin"
-        made.save_compiled_function(str(path))
-        done = subprocess.run(
+        function.save_compiled_function(str(path))
+        process = subprocess.run(
             [sys.executable, "-W", "ignore", "-c", _ELSEWHERE, str(path)],
             capture_output=True,
             text=True,
             check=False,
         )
-        assert done.stdout == "done\n", done.stderr[-3000:]
+        assert process.stdout == "done\n", process.stderr[-3000:]
 
 
 def test_gradients_are_refused_by_name() -> None:

@@ -85,13 +85,13 @@ def test_what_the_process_has_switched_off() -> None:
 
 
 def program(
-    model: Callable[..., object], *args: torch.Tensor, arch: str = "sm_90", **given: object
+    model: Callable[..., object], *args: torch.Tensor, arch: str = "sm_90", **options: object
 ) -> ir.Program:
-    return capture(model, args, target=f"cuda:{arch}", **given).program  # type: ignore[arg-type]  # named by the caller
+    return capture(model, args, target=f"cuda:{arch}", **options).program  # type: ignore[arg-type]  # named by the caller
 
 
-def operators(found: ir.Program) -> list[str]:
-    return [op.target for op in found.main.body if isinstance(op, ir.CallExtern)]
+def operators(captured: ir.Program) -> list[str]:
+    return [op.target for op in captured.main.body if isinstance(op, ir.CallExtern)]
 
 
 def test_captured_programs_call_it() -> None:
@@ -110,9 +110,9 @@ def test_captured_programs_call_it() -> None:
 
 
 def test_head_sizes_are_padded_for_flash_attention() -> None:
-    found = program(attention, *qkv(2, 4, 16, 30), arch="sm_80")
-    assert operators(found) == ["aten::_scaled_dot_product_flash_attention"]
-    last = found.main.body[-1]
+    captured = program(attention, *qkv(2, 4, 16, 30), arch="sm_80")
+    assert operators(captured) == ["aten::_scaled_dot_product_flash_attention"]
+    last = captured.main.body[-1]
     assert isinstance(last, ir.Return)
     [out] = last.values
     assert isinstance(out, ir.Value)
@@ -125,17 +125,17 @@ def test_masks_lie_in_memory_as_the_kernel_reads_them() -> None:
     """Rows of 6 elements are padded to 8; the program keeps the padded memory."""
     q, k, v = qkv(2, 4, 6, 32, dtype=torch.float32)
     mask = torch.ones(6, 6, dtype=torch.bool)
-    found = program(lambda q, k, v, m: attention(q, k, v, m), q, k, v, mask)
-    assert operators(found)[-1] == "aten::_scaled_dot_product_efficient_attention"
-    assert len(found.kernels) == 1
+    captured = program(lambda q, k, v, m: attention(q, k, v, m), q, k, v, mask)
+    assert operators(captured)[-1] == "aten::_scaled_dot_product_efficient_attention"
+    assert len(captured.kernels) == 1
 
 
 def test_dynamic_sizes() -> None:
     q, k, v = qkv(2, 4, 16, 32, dtype=torch.float32)
     batch, length = torch.export.Dim("batch", min=2), torch.export.Dim("length", min=2)
     shapes = ({0: batch, 2: length},) * 3
-    found = program(lambda q, k, v: attention(q, k, v), q, k, v, dynamic_shapes=shapes)
-    assert operators(found) == ["aten::_scaled_dot_product_efficient_attention"]
+    captured = program(lambda q, k, v: attention(q, k, v), q, k, v, dynamic_shapes=shapes)
+    assert operators(captured) == ["aten::_scaled_dot_product_efficient_attention"]
 
 
 def test_wrong_arguments_are_refused_as_by_torch() -> None:
@@ -146,8 +146,8 @@ def test_wrong_arguments_are_refused_as_by_torch() -> None:
 
 def test_cpu_tensors_are_left_alone() -> None:
     q, k, v = qkv(2, 4, 16, 32, dtype=torch.float32)
-    found = program(lambda q, k, v, x: (attention(q.cpu(), k.cpu(), v.cpu()), x + 1), q, k, v, q)
-    assert "flash_attention_for_cpu" in " ".join(operators(found))
+    captured = program(lambda q, k, v, x: (attention(q.cpu(), k.cpu(), v.cpu()), x + 1), q, k, v, q)
+    assert "flash_attention_for_cpu" in " ".join(operators(captured))
 
 
 def test_afterwards_the_operator_is_as_before() -> None:

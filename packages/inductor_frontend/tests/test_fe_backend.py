@@ -35,14 +35,14 @@ def losses(model: Any, steps: int = 5, batch: int = 4) -> list[float]:  # Any: a
     torch.manual_seed(1)
     x, y = torch.randn(batch, 6), torch.randn(batch, 3)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    found = []
+    values = []
     for _ in range(steps):
         optimizer.zero_grad()
         loss = nn.functional.mse_loss(model(x), y)
         loss.backward()  # type: ignore[no-untyped-call]  # torch's
         optimizer.step()
-        found.append(loss.item())
-    return found
+        values.append(loss.item())
+    return values
 
 
 def test_backend_is_registered() -> None:
@@ -62,12 +62,12 @@ def test_equal_views_are_tensors_of_their_own() -> None:
 
 
 def test_emitters_make_real_tensors() -> None:
-    """Torch calls compilers while it traces with fake tensors; a loader of kernels may need some of its own."""
+    """torch calls compilers while it traces with fake tensors; a kernel loader may need real tensors."""
     python = emitter("python")
-    made: list[torch.Tensor] = []
+    tensors: list[torch.Tensor] = []
 
     def compile(artifact: Artifact, guarded: ir.Guarded) -> CompiledProgram:
-        made.append(torch.ones(3))
+        tensors.append(torch.ones(3))
         return python.compile(artifact, guarded)
 
     stand_in = SimpleNamespace(name="python", compile=compile)
@@ -76,7 +76,7 @@ def test_emitters_make_real_tensors() -> None:
     )
     with FakeTensorMode():
         calling.boxed(graph, stand_in)
-    assert made[0].tolist() == [1.0, 1.0, 1.0]
+    assert tensors[0].tolist() == [1.0, 1.0, 1.0]
 
 
 def test_inference() -> None:
@@ -97,9 +97,9 @@ def test_saved_activations_are_owned_by_the_backward_program(monkeypatch: pytest
     programs: list[ir.Program] = []
 
     def record(program: ir.Program, options: CaptureOptions) -> Analyses:
-        found = finish(program, options)
-        programs.append(found.program)
-        return found
+        graph = finish(program, options)
+        programs.append(graph.program)
+        return graph
 
     monkeypatch.setattr("inductor_frontend.backend.lowered.finish", record)
     losses(torch.compile(small_net(), backend="wrapper_ir"), steps=1)
@@ -157,17 +157,17 @@ def test_number_inputs_and_outputs() -> None:
 
 
 def test_kernels_are_prepared_for_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the graph is lowered, and once for each type of device; the host's are compiled by what is there."""
-    asked: list[str] = []
+    """The runtime is prepared while the graph is lowered, once for each device type except the host."""
+    devices: list[str] = []
     monkeypatch.setattr(
-        type(kernel_runtime("triton")), "prepare", lambda runtime, device: asked.append(device)
+        type(kernel_runtime("triton")), "prepare", lambda runtime, device: devices.append(device)
     )
     compiled = torch.compile(lambda x: x + 1, backend="wrapper_ir", options={"cache": False})
     compiled(torch.zeros(3))
-    assert asked == []
+    assert devices == []
     with FakeTensorMode():
         prepare_kernels([torch.empty(2), torch.empty(2, device="cuda"), 3, torch.empty(1, device="cuda")])
-    assert asked == ["cuda"]
+    assert devices == ["cuda"]
 
 
 def test_unknown_options_and_modes_are_refused() -> None:
@@ -195,12 +195,12 @@ def test_backends_in_one_process() -> None:
 
 
 def test_inputs_of_forward_are_guarded_and_those_of_backward_are_not(tmp_path: Path) -> None:
-    """Dynamo checks what a compiled function is called with; tangents come from whoever calls `backward`."""
-    seen: list[tuple[str, ir.Guarded]] = []
+    """Dynamo checks the arguments of a compiled function; tangents come from the caller of `backward`."""
+    calls: list[tuple[str, ir.Guarded]] = []
     python = emitter("python")
 
     def compile(artifact: Artifact, guarded: ir.Guarded) -> CompiledProgram:
-        seen.append((artifact.program.main.params[-1].value.name, guarded))
+        calls.append((artifact.program.main.params[-1].value.name, guarded))
         assert guarded in (ir.NOT_GUARDED, ir.Guarded.all_inputs(artifact.program))
         return python.compile(artifact, guarded)
 
@@ -213,6 +213,6 @@ def test_inputs_of_forward_are_guarded_and_those_of_backward_are_not(tmp_path: P
         torch._dynamo.reset()
         function = torch.compile(lambda x: x.sin().exp().sum(1), backend="wrapper_ir", options=options)
         function(x).sum().backward()
-        assert [guarded != ir.NOT_GUARDED for _, guarded in seen] == [True, False], seen
-        assert seen[1][0].startswith("tangents")
-        seen.clear()
+        assert [guarded != ir.NOT_GUARDED for _, guarded in calls] == [True, False], calls
+        assert calls[1][0].startswith("tangents")
+        calls.clear()

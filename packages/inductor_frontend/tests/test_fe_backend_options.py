@@ -1,5 +1,5 @@
-"""What a user may choose, how mistakes are told, and how the backend lives with the rest of torch.compile: other
-backends, dynamic shapes, recompilations, stances, modules compiled in place."""
+"""Options of the backend and errors for invalid ones, and its interaction with the rest of torch.compile:
+other backends, dynamic shapes, recompilations, stances, modules compiled in place."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def matmul(x: Tensor, w: Tensor) -> Tensor:
 
 class TestSideBySide:
     def test_backends_and_options_on_one_function(self) -> None:
-        """Each compiled function keeps its own code, whoever is called in between."""
+        """Each compiled function keeps its code, even if others are called in between."""
         x, w = torch.randn(3, 4), torch.randn(4, 2)
         plain: dict[str, Any] = {"verify": False}
         functions = [
@@ -208,7 +208,7 @@ class TestSideBySide:
 
 
 def frames(backend: str, run: Callable[[Callable[..., Any]], None], **kwargs: Any) -> int:
-    """How often a backend is called while `run` uses the function that it gets."""
+    """Returns the number of calls of a backend while `run` uses the compiled function."""
     torch._dynamo.reset()
     counter = CompileCounterWithBackend(backend)
     run(lambda function: torch.compile(function, backend=counter, **kwargs))

@@ -1,4 +1,4 @@
-"""The option `persistent_buffers` of the backend: results are the same, and calls ask torch for the memory of results alone."""
+"""The option `persistent_buffers` of the backend: results are the same, and calls allocate only results."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def bytes_asked_for(run: Callable[[Tensor], object], x: Tensor) -> int:
 @pytest.mark.parametrize("cached", [True, False])
 def test_buffers_persist_between_calls(name: str, cached: bool, tmp_path: Path) -> None:
     model = small_net()
-    asked = {}
+    sizes = {}
     with torch.no_grad():
         for keep in (False, True):
             torch._dynamo.reset()
@@ -59,8 +59,8 @@ def test_buffers_persist_between_calls(name: str, cached: bool, tmp_path: Path) 
                 results.append(compiled(x))
                 torch.testing.assert_close(results[-1], model(x))
             assert len({r.data_ptr() for r in results}) == 3, "results are the caller's own"
-            asked[keep] = bytes_asked_for(compiled, x)
-    assert asked[False] - asked[True] == 2 * ROWS * 16 * 4
+            sizes[keep] = bytes_asked_for(compiled, x)
+    assert sizes[False] - sizes[True] == 2 * ROWS * 16 * 4
 
 
 def test_training() -> None:
@@ -94,8 +94,8 @@ def test_an_emitter_that_cannot() -> None:
 
 def test_an_emitter_with_options_of_its_own() -> None:
     mine = PythonEmitter(options=PyOptions(comments=False))
-    found = BackendOptions.parse({"emitter": mine, "persistent_buffers": True}).find_emitter()
-    assert found == PythonEmitter(options=PyOptions(comments=False, persistent_buffers=True))
+    result = BackendOptions.parse({"emitter": mine, "persistent_buffers": True}).find_emitter()
+    assert result == PythonEmitter(options=PyOptions(comments=False, persistent_buffers=True))
 
 
 def test_the_value_is_a_bool() -> None:

@@ -1,5 +1,5 @@
-"""Training through the backend behaves as through Inductor, with and without the backend's cache: when things are
-compiled, what may be called twice, what is refused, what a failure leaves behind."""
+"""Training through the backend behaves as through Inductor, with and without the backend's cache: the time of
+compilations, repeated calls, refusals, the state after failures."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ Compile = Callable[..., Any]
 
 @pytest.fixture(params=[False, True], ids=["plain", "cached"])
 def compiled(request: pytest.FixtureRequest, tmp_path: Path) -> Compile:
-    """`torch.compile` with our backend; "cached": with a cache folder, so that backward graphs wait for their call."""
+    """`torch.compile` with the backend; "cached": with a cache folder, so that backward graphs are compiled
+    when called."""
     cache = str(tmp_path) if request.param else False
 
     def compile(function: Any, **kwargs: Any) -> Any:
@@ -45,7 +46,7 @@ def _fresh_counts() -> None:
 
 
 def saves_an_intermediate(x: Tensor, w: Tensor) -> Tensor:
-    """Forward saves a tensor that nobody else has, so that backward may write over it."""
+    """Forward saves a tensor without other references, so that backward may overwrite it."""
     return ((x @ w).sin() @ w).sum()
 
 
@@ -54,8 +55,8 @@ def arguments() -> tuple[Tensor, Tensor]:
 
 
 def gradient(function: Any, x: Tensor, w: Tensor) -> Tensor:
-    (found,) = torch.autograd.grad(function(x, w), w)
-    return found
+    (result,) = torch.autograd.grad(function(x, w), w)
+    return result
 
 
 class TestBackwardIsCompiledWhenCalled:
@@ -80,24 +81,24 @@ class TestBackwardIsCompiledWhenCalled:
             saves_an_intermediate, backend="wrapper_ir", options={"cache": str(tmp_path)}
         )
         losses = [function(x, w) for _ in range(4)]
-        found: list[Tensor] = []
+        results: list[Tensor] = []
 
         def run(loss: Tensor) -> None:
-            found.extend(torch.autograd.grad(loss, w))
+            results.extend(torch.autograd.grad(loss, w))
 
         threads = [threading.Thread(target=run, args=(loss,)) for loss in losses]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert len(found) == 4
+        assert len(results) == 4
         assert stats().lowered == 2
-        for one in found:
+        for one in results:
             torch.testing.assert_close(one, gradient(saves_an_intermediate, x, w))
 
 
 def retained(backend: Compile, *, first: bool) -> str:
-    """What happens when a backward graph's saved tensors are kept, in the first call or a later one."""
+    """Calls that keep the saved tensors of a backward graph, as the first call or a later one."""
     torch._dynamo.reset()
     x, w = arguments()
     function = backend(saves_an_intermediate)
@@ -125,7 +126,8 @@ def test_kept_graphs_as_inductor(compiled: Compile, first: bool) -> None:
 
 
 def test_kept_graphs_out_of_the_cache(tmp_path: Path) -> None:
-    """What a graph may do is part of what is kept: compiled for retain_graph, it can be called so ever after."""
+    """An entry includes whether the graph overwrites: compiled with retain_graph, it always supports
+    retain_graph."""
 
     def backend(function: Any) -> Any:
         return torch.compile(function, backend="wrapper_ir", options={"cache": str(tmp_path)})
@@ -173,7 +175,7 @@ def test_second_derivatives_are_refused_as_by_inductor(compiled: Compile) -> Non
 
 class TestMemory:
     def test_saved_tensors_die_during_backward(self, compiled: Compile) -> None:
-        """Each layer's saved tensor may go as soon as it was used: the list of arguments is the last to hold it."""
+        """Each layer's saved tensor can be freed after its use: the argument list is its last reference."""
         freed: list[int] = []
 
         x, w = arguments()
@@ -214,7 +216,7 @@ class TestFailures:
         self.check(compiled, monkeypatch, "backward")
 
     def check(self, compiled: Compile, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
-        """Nothing of a failed compilation stays: no option, no random state, no lock, no entry; the next one works."""
+        """A failed compilation leaves no option, random state, lock or entry behind; the next one works."""
         x, w = arguments()
         compiled(torch.sin)(x)  # torch registers its own backends once
         before = self.state()
@@ -317,10 +319,11 @@ def test_batchnorm_and_dropout_learn_as_in_eager_mode(compiled: Compile) -> None
     "function", [lambda x: x * x.conj(), lambda x: (x * 2).imag * x.conj().imag], ids=["conj", "neg"]
 )
 def test_lazily_conjugated_tensors_are_saved(compiled: Compile, function: Compile) -> None:
-    """Autograd saves `x.conj()` as a view, whose memory holds `x`. The second round is out of the cache, if there is one."""
+    """Autograd saves `x.conj()` as a view of the memory of `x`. The second round uses the cache, if there is
+    one."""
     x = torch.randn(4, 2, dtype=torch.complex64, requires_grad=True)
-    (wanted,) = torch.autograd.grad(function(x).abs().sum(), x)
+    (expected,) = torch.autograd.grad(function(x).abs().sum(), x)
     for _ in range(2):
         torch._dynamo.reset()
-        (found,) = torch.autograd.grad(compiled(function)(x).abs().sum(), x)
-        torch.testing.assert_close(found, wanted)
+        (actual,) = torch.autograd.grad(compiled(function)(x).abs().sum(), x)
+        torch.testing.assert_close(actual, expected)

@@ -1,4 +1,4 @@
-"""Modes and options of Inductor: what the backend does for them, or what to do instead; and that this works."""
+"""Modes and options of Inductor: their effect in the backend or the alternative, which works."""
 
 from __future__ import annotations
 
@@ -54,8 +54,13 @@ def refused(options: dict[str, Any], *parts: str) -> None:
 )
 def test_modes_of_inductor(mode: str, chosen: tuple[object, ...]) -> None:
     """They stand for options, and work on a CPU, too, where nothing is recorded."""
-    made = BackendOptions.parse({}, mode)
-    assert (made.recordings, made.capture.matmuls, made.capture.multi_kernels, made.tune) == chosen
+    options = BackendOptions.parse({}, mode)
+    assert (
+        options.recordings,
+        options.capture.matmuls,
+        options.capture.multi_kernels,
+        options.tune,
+    ) == chosen
     x = torch.randn(3, 3)
     torch.testing.assert_close(torch.compile(torch.mm, backend="wrapper_ir", mode=mode)(x, x), x @ x)
 
@@ -70,19 +75,19 @@ def test_options_go_before_modes() -> None:
 
 
 def test_emitters_that_cannot() -> None:
-    made = BackendOptions.parse({"tune": True, "emitter": "cpp"})
+    options = BackendOptions.parse({"tune": True, "emitter": "cpp"})
     with pytest.raises(CaptureError, match=r"(?s)FE103.*'tune': the emitter 'cpp' cannot.*python"):
-        made.find_emitter()
+        options.find_emitter()
     refused({"recordings": True}, "'recordings' is True", "0 for none")
     refused({"recordings": -1}, "'recordings' is -1")
 
 
 def test_each_emitter_says_what_it_records() -> None:
-    found = {
+    pipelines = {
         name: BackendOptions.parse({"emitter": name, "recordings": 4, "passes": "strip-debug"}).pipeline
         for name in ("python", "fx", "cpp")
     }
-    assert found == {
+    assert pipelines == {
         "python": "cuda-graphs{donated=true},reuse-in-place,strip-debug",
         "fx": "cuda-graphs{donated=true},reuse-in-place,strip-debug",
         "cpp": "cuda-graphs{own_memory=true},plan-memory,strip-debug",
@@ -146,14 +151,14 @@ def test_lite_calls_operators_as_eager_mode_does(emitter: str, dynamic: bool, tm
     for _ in range(2):
         torch._dynamo.reset()
         compiled = torch.compile(model, backend="wrapper_ir", dynamic=dynamic, options=options)
-        found = []
+        programs = []
         for run in (compiled, model):
             torch.manual_seed(1)
             model.zero_grad()
             result = run(x)
             (result * result).sum().backward()
-            found.append([result.detach(), *(p.grad for p in model.parameters())])
-        torch.testing.assert_close(found[0], found[1], rtol=0, atol=0)
+            programs.append([result.detach(), *(p.grad for p in model.parameters())])
+        torch.testing.assert_close(programs[0], programs[1], rtol=0, atol=0)
     assert model.calls == 4
 
 
@@ -222,8 +227,10 @@ class Recording:
 
 @pytest.mark.parametrize("by", ["options", "configuration"])
 def test_inductors_configuration_is_followed(by: str) -> None:
-    """A sum of four elements is unrolled, or a loop, as the option says while the function is compiled; so is its gradient's,
-    which is compiled later."""
+    """A sum of four elements is unrolled or a loop, depending on the option at compile time.
+
+    The same option applies to its gradient, which is compiled later.
+    """
 
     def total(x: Tensor) -> Tensor:
         return (x.sum(-1) ** 2).sum()
@@ -247,23 +254,23 @@ def test_inductors_configuration_is_followed(by: str) -> None:
 def test_options_reach_graphs_that_are_compiled_later(
     cached: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen: list[int] = []
+    counts: list[int] = []
     compile = lowered.compile_anew
 
     def watching(*args: Any) -> Any:
-        seen.append(torch._inductor.config.unroll_reductions_threshold)
+        counts.append(torch._inductor.config.unroll_reductions_threshold)
         return compile(*args)
 
     monkeypatch.setattr(lowered, "compile_anew", watching)
     options: dict[str, Any] = {"cache": cached and str(tmp_path), "unroll_reductions_threshold": 3}
     y = torch.compile(torch.sin, backend="wrapper_ir", options=options)(torch.randn(4, requires_grad=True))
     torch.autograd.backward(y.sum())
-    assert seen == [3, 3]
+    assert counts == [3, 3]
 
 
 def test_counts_of_inductor_are_kept_with_a_graph(tmp_path: Path) -> None:
     """Kernels and matches count as they do where the graph is lowered, and lookups as Inductor's."""
-    found = []
+    totals = []
     for _ in range(2):
         torch._dynamo.reset()
         torch._inductor.metrics.reset()
@@ -274,8 +281,8 @@ def test_counts_of_inductor_are_kept_with_a_graph(tmp_path: Path) -> None:
         function(torch.randn(4, 4), torch.randn(4, 4))
         mine = dict(counters["inductor"])
         lookups = mine.pop("fxgraph_cache_miss", 0), mine.pop("fxgraph_cache_hit", 0)
-        found.append((torch._inductor.metrics.generated_kernel_count, mine, lookups))
-    (kernels, matches, missed), (again, same, hit) = found
+        totals.append((torch._inductor.metrics.generated_kernel_count, mine, lookups))
+    (kernels, matches, missed), (again, same, hit) = totals
     assert kernels == again > 0
     assert matches == same
     assert (missed, hit) == ((1, 0), (0, 1))

@@ -1,4 +1,4 @@
-"""The backend's cache finds again what it has compiled: equal results, nothing lowered, nothing traced by autograd."""
+"""The backend's cache returns compiled functions: equal results, no lowering, no tracing by autograd."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def ours(function: Any, folder: Path, **kwargs: Any) -> Any:
-    """`function` compiled by our backend, with a cache in `folder`, as a new process would: nothing in memory."""
+    """Compiles `function` by the backend with a cache in `folder`, as a new process would: nothing is in
+    memory."""
     torch._dynamo.reset()
     counters.clear()
     options: dict[str, Any] = {"cache": str(folder), **kwargs.pop("options", {})}
@@ -54,10 +55,10 @@ def trained(model: nn.Module, function: Any) -> list[Tensor]:
 class TestFound:
     def test_training(self, folder: Path) -> None:
         want = trained(model := net(), model)
-        for found in (0, 1):
+        for hits in (0, 1):
             model = net()
             got = trained(model, ours(model, folder))
-            assert (stats().function_hits, stats().lowered) == (found, 0 if found else 2)
+            assert (stats().function_hits, stats().lowered) == (hits, 0 if hits else 2)
             for a, b in zip(got, want, strict=True):
                 torch.testing.assert_close(a, b)
 
@@ -76,10 +77,10 @@ class TestFound:
             flat = x.view(2, 12).t()[1:3]
             return flat.unsqueeze(0), x[0], x.permute(1, 0).expand(3, 4, 6), x.chunk(2, -1)[1], x + 1
 
-        for found in (0, 1):
+        for hits in (0, 1):
             mine, theirs = torch.ones(6, 4), torch.ones(6, 4)
             got, want = ours(function, folder)(mine), function(theirs)
-            assert stats().function_hits == found
+            assert stats().function_hits == hits
             for a, b in zip((mine, *got), (theirs, *want), strict=True):
                 torch.testing.assert_close(a, b)
                 assert a.stride() == b.stride()
@@ -95,7 +96,7 @@ class TestFound:
             return x.reshape(-1, 2, 4).sum(1) @ w if x.shape[0] > 6 else x @ w
 
         calls = []
-        for found in (0, 1):
+        for hits in (0, 1):
             compiled = ours(function, folder, dynamic=True)
             w = torch.randn(4, 2, requires_grad=True)
             for batch in (8, 10, 4, 6, 12):
@@ -103,8 +104,8 @@ class TestFound:
                 got = compiled(x, w)
                 torch.testing.assert_close(got, function(x, w))
                 torch.autograd.backward(got.sum())
-            assert bool(stats().lowered) != bool(found)
-            assert bool(stats().function_hits) == bool(found)
+            assert bool(stats().lowered) != bool(hits)
+            assert bool(stats().function_hits) == bool(hits)
             calls.append(counters["stats"]["unique_graphs"])
         assert calls[0] == calls[1], "the same number of compilations, so the same guards"
 
@@ -112,13 +113,13 @@ class TestFound:
         def function(x: Tensor, n: int) -> tuple[Tensor, int, None]:
             return x * n, n + x.size(0), None
 
-        for found in (0, 1):
+        for hits in (0, 1):
             compiled = ours(function, folder, dynamic=True)
             for n in (3, 4):
                 got = compiled(torch.ones(n), n)
                 torch.testing.assert_close(got[0], torch.full((n,), float(n)))
                 assert got[1:] == (2 * n, None)
-            assert stats().function_hits == found
+            assert stats().function_hits == hits
 
     def test_contexts(self, folder: Path) -> None:
         """inference mode, autocast, and constants of the graph."""
@@ -127,15 +128,15 @@ class TestFound:
             return x @ w + torch.tensor([1.0, 2.0])
 
         x, w = torch.randn(3, 4), torch.randn(4, 2)
-        for found in (0, 1):
+        for hits in (0, 1):
             with torch.inference_mode():
                 got = ours(function, folder)(x, w)
                 assert got.is_inference()
-                assert stats().function_hits == found
+                assert stats().function_hits == hits
             torch.testing.assert_close(got.clone(), function(x, w))
             with torch.autocast("cpu", torch.bfloat16):
                 got = ours(function, folder)(x, w)
-                assert stats().function_hits == found
+                assert stats().function_hits == hits
                 torch.testing.assert_close(got, function(x, w))
 
     def test_checkpoints_and_functions_of_autograd(self, folder: Path) -> None:
@@ -152,11 +153,11 @@ class TestFound:
             inner = torch.utils.checkpoint.checkpoint(matmul, x, w, use_reentrant=False)
             return Double.apply(inner).sum()  # type: ignore[no-untyped-call, no-any-return]  # torch's
 
-        for found in (0, 1):
+        for hits in (0, 1):
             x, w = torch.ones(3, 4), torch.ones(4, 2, requires_grad=True)
             torch.autograd.backward(ours(function, folder)(x, w))
             torch.testing.assert_close(w.grad, torch.full((4, 2), 9.0))
-            assert (stats().function_hits, stats().lowered) == (found, 0 if found else 2)
+            assert (stats().function_hits, stats().lowered) == (hits, 0 if hits else 2)
 
     def test_random_numbers_are_drawn_when_run(self, folder: Path) -> None:
         results = []
@@ -186,8 +187,8 @@ class TestNotCached:
             library.impl("triple", torch.empty_like, "Meta")
 
             def function(x: Tensor) -> Tensor:
-                found: Tensor = torch.ops.fe_cache.triple(x)
-                return found
+                result: Tensor = torch.ops.fe_cache.triple(x)
+                return result
 
             for hits in (0, 1):
                 assert self.bypasses(folder, function, torch.ones(3)) == [

@@ -31,36 +31,36 @@ def function_keys(
     function: Any, *args: Any, options: dict[str, Any] | None = None, **kwargs: Any
 ) -> list[str]:
     """The keys of the functions that Dynamo makes of one call; nothing is compiled."""
-    found: list[str] = []
+    keys: list[str] = []
     choices = BackendOptions.parse(options).choices()
 
     def backend(gm: Any, inputs: Any) -> Any:
         context = TracingContext.get()
         assert context.fake_mode is not None
-        found.append(function_key(gm, inputs, SymbolState(context.fake_mode.shape_env), choices))
+        keys.append(function_key(gm, inputs, SymbolState(context.fake_mode.shape_env), choices))
         return gm.forward
 
     torch._dynamo.reset()
     compiled: Any = torch.compile(function, backend=backend, **kwargs)
     compiled(*args)
-    return found
+    return keys
 
 
 def graph_keys(function: Any, *args: Any, **kwargs: Any) -> list[str]:
     """The keys of the graphs that autograd makes of one call."""
-    found: list[str] = []
+    keys: list[str] = []
     choices = BackendOptions.parse(None).choices()
 
     def inner(gm: Any, inputs: Any) -> Any:
         facts = GraphFacts(inputs=inputs, static_inputs=(), donated=(), is_inference=True, is_backward=False)
-        found.append(graph_key(gm, facts, SymbolState(getattr(gm, "shape_env", None)), choices))
+        keys.append(graph_key(gm, facts, SymbolState(getattr(gm, "shape_env", None)), choices))
         return gm.forward
 
     torch._dynamo.reset()
     autograd: Any = aot_autograd  # torch leaves it untyped
     compiled: Any = torch.compile(function, backend=autograd(fw_compiler=inner), **kwargs)
     compiled(*args)
-    return found
+    return keys
 
 
 def matmul(x: Tensor, w: Tensor) -> Tensor:

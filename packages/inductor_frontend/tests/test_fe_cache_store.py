@@ -1,4 +1,4 @@
-"""The cache on disk: whole entries or none, whatever happens to files, to processes, and to the space that they take."""
+"""The cache on disk: complete entries or none, despite damaged files, killed processes and full disks."""
 
 from __future__ import annotations
 
@@ -128,8 +128,8 @@ class TestFolders:
 
     def test_what_the_environment_says(self) -> None:
         def settings(**env: str) -> tuple[bool, str, int]:
-            found = read_settings({"HOME": "/home/u", "XDG_CACHE_HOME": "/x", **env})
-            return found.enabled, str(found.cache.folder), found.cache.limit_bytes
+            result = read_settings({"HOME": "/home/u", "XDG_CACHE_HOME": "/x", **env})
+            return result.enabled, str(result.cache.folder), result.cache.limit_bytes
 
         assert settings() == (True, "/x/wrapper-ir", 8 << 30)
         assert settings(WRAPPER_IR_CACHE_DIR="/c")[1] == "/c"
@@ -168,7 +168,7 @@ def test_evictions_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 class TestRecords:
-    """What is kept beside programs comes back as it was; what cannot is refused when it is written."""
+    """Metadata stored with programs is restored exactly; other metadata is refused when it is written."""
 
     def test_sizes(self) -> None:
         s0, u0 = sympy.Symbol("s0", integer=True, positive=True), sympy.Symbol("u0", integer=True)

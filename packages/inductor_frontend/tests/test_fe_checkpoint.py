@@ -46,7 +46,7 @@ def _model(x: Tensor) -> Tensor:
 
 def _trained(run: Run) -> list[Tensor]:
     """Losses, gradients and random states of two steps."""
-    found = []
+    tensors = []
     torch.manual_seed(3)
     for step in range(2):
         x = (torch.arange(24.0).view(4, 6) / 24 + step).requires_grad_()
@@ -54,8 +54,8 @@ def _trained(run: Run) -> list[Tensor]:
         between = torch.get_rng_state()
         loss.backward()  # type: ignore[no-untyped-call]  # torch's
         assert x.grad is not None
-        found += [loss.detach(), x.grad, between, torch.get_rng_state()]
-    return found
+        tensors += [loss.detach(), x.grad, between, torch.get_rng_state()]
+    return tensors
 
 
 @pytest.mark.slow
@@ -84,9 +84,9 @@ def test_random_states_are_saved_and_restored(monkeypatch: pytest.MonkeyPatch) -
     programs: list[ir.Program] = []
 
     def record(program: ir.Program, options: CaptureOptions, *args: Any, **kwargs: Any) -> Analyses:
-        found = finish(program, options, *args, **kwargs)
-        programs.append(found.program)
-        return found
+        graph = finish(program, options, *args, **kwargs)
+        programs.append(graph.program)
+        return graph
 
     def model(x: Tensor) -> Tensor:
         y: Tensor = checkpoint(lambda t: torch.mm(t, torch.rand_like(t)), x, use_reentrant=False)
@@ -97,8 +97,8 @@ def test_random_states_are_saved_and_restored(monkeypatch: pytest.MonkeyPatch) -
         loss = torch.compile(model, backend="wrapper_ir")(torch.ones(2, 2, requires_grad=True)).sum()
         loss.backward()  # type: ignore[no-untyped-call]  # torch's
     forward, backward = (main_text(p) for p in programs)
-    kept = [line for line in forward.splitlines(keepends=True) if not line.startswith("  assert_layout")]
-    assert SAVED in "".join(kept)
+    lines = [line for line in forward.splitlines(keepends=True) if not line.startswith("  assert_layout")]
+    assert SAVED in "".join(lines)
     assert RESTORED in backward
 
 
@@ -109,15 +109,15 @@ def _layer(dropout: float) -> nn.Module:
 
 def _steps(layer: nn.Module, run: Run) -> list[Tensor]:
     """Results, all gradients and the random state of two steps of a layer."""
-    found = []
+    tensors = []
     torch.manual_seed(3)
     for step in range(2):
         x = torch.randn(2, 5, 16, generator=torch.Generator().manual_seed(step), requires_grad=True)
         y = run(x)
         (y * y).sum().backward()  # type: ignore[no-untyped-call]  # torch's
-        found += [y.detach(), *(p.grad.clone() for p in (x, *layer.parameters()) if p.grad is not None)]
-        found.append(torch.get_rng_state())
-    return found
+        tensors += [y.detach(), *(p.grad.clone() for p in (x, *layer.parameters()) if p.grad is not None)]
+        tensors.append(torch.get_rng_state())
+    return tensors
 
 
 @pytest.mark.slow

@@ -1,5 +1,5 @@
-"""Capture of what Inductor itself puts into symmetric memory, for a GPU that is not there, with a process group whose other members do
-not exist."""
+"""Capture of buffers that Inductor places in symmetric memory, for an absent GPU and with a process group
+whose other members do not exist."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def capture(
 
 
 def text_of(program: ir.Program) -> str:
-    """The function, without checks of inputs and where ops come from; ids as their distance from the first."""
+    """Returns the function's text without input checks and provenance, with ids relative to the first."""
     text = print_program(program)
     body = text[text.index("func @main") : text.index("provenance")].splitlines()
     lines = [line.partition("  #")[0] for line in body if "assert_layout" not in line]
@@ -71,13 +71,13 @@ def two_sums(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def of_an_input(x: Tensor, w: Tensor) -> Tensor:
-    """Copied there: nobody knows where an input lies."""
+    """An input is copied to symmetric memory: its own memory is unknown."""
     y: Tensor = funcol.all_reduce(x, "sum", GROUP)
     return y + w
 
 
 def returned(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
-    """What is summed is an output, too, and leaves as a copy."""
+    """The summed buffer is also an output, and is returned as a copy."""
     y = x + w
     return y, funcol.all_reduce(y, "sum", GROUP)
 
@@ -185,10 +185,10 @@ class TestRefusals:
     @pytest.fixture
     def fake_kernel(self) -> Iterator[None]:
         """Without one, which torch lacks, the operator cannot be traced."""
-        made = Library("symm_mem", "IMPL")  # type: ignore[no-untyped-call]  # torch's, as below
-        made.impl("multimem_one_shot_all_reduce", lambda x, op, group: torch.empty_like(x), "Meta")  # type: ignore[no-untyped-call]
+        library = Library("symm_mem", "IMPL")  # type: ignore[no-untyped-call]  # torch's, as below
+        library.impl("multimem_one_shot_all_reduce", lambda x, op, group: torch.empty_like(x), "Meta")  # type: ignore[no-untyped-call]
         yield
-        made._destroy()  # type: ignore[no-untyped-call]
+        library._destroy()  # type: ignore[no-untyped-call]
 
     def test_multicast(self, fake_kernel: None) -> None:
         def model(x: Tensor, w: Tensor) -> Any:

@@ -1,4 +1,5 @@
-"""Processes of a group that come to one graph at the same time: one makes it, and a process that fails or hangs meanwhile keeps nobody."""
+"""Processes of a group that need one graph at the same time: one compiles it; if it fails or hangs, others go
+on."""
 
 from __future__ import annotations
 
@@ -19,18 +20,18 @@ KEY = "a graph"
 
 
 class _NotMade(Exception):
-    """What a lowering ends with here: nothing has to be lowered."""
+    """Raised in place of the lowering, which this test does not need."""
 
 
 def _store(folder: Path, seconds: float) -> Store:
-    """Of a process of its own: locks exclude open files."""
+    """Opens the store as another process would: locks belong to open files, not to processes."""
     return open_cache(CacheSettings(folder=folder, wait_seconds=seconds)).store("graphs")
 
 
 def _seconds_until_the_second(
     folder: Path, seconds: float, first: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> float:
-    """How long after the first process has begun to lower the graph the second one begins."""
+    """Returns the seconds from the start of the first process's lowering to that of the second's."""
     monkeypatch.setattr(graph, "_has_peers", lambda: True)
     begun, times = threading.Event(), list[float]()
 

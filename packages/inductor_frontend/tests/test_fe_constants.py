@@ -14,7 +14,7 @@ from wrapper_ir import ir
 
 
 class Tied(nn.Module):
-    """Two layers with one weight, and buffers over one tensor: two overlap, one lies apart."""
+    """Two layers with one weight, and buffers over one tensor: two overlap, one does not."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,8 +49,8 @@ def test_tied_and_overlapping(tmp_path: Path) -> None:
     assert artifact.constants[u.storage].nbytes == 12 + 64 * 4
     wrapper_ir.save(artifact, tmp_path / "m.wir")
     want = model(x)
-    for held in (artifact, wrapper_ir.load(tmp_path / "m.wir")):
-        torch.testing.assert_close(py_wrapper.compile(held)(x), want)
+    for form in (artifact, wrapper_ir.load(tmp_path / "m.wir")):
+        torch.testing.assert_close(py_wrapper.compile(form)(x), want)
 
 
 class Literal(nn.Module):

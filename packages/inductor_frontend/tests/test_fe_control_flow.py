@@ -1,4 +1,5 @@
-"""How control flow is captured: functions, what they take and own, and what torch cannot compile."""
+"""Capture of control flow: functions, their parameters and ownership, and graphs that torch cannot
+compile."""
 
 from __future__ import annotations
 
@@ -52,9 +53,9 @@ def compiled(function: Callable[..., Any], *args: Tensor, dynamic: bool = False)
     programs: list[ir.Program] = []
 
     def record(program: ir.Program, options: CaptureOptions) -> Analyses:
-        found = finish(program, options)
-        programs.append(found.program)
-        return found
+        graph = finish(program, options)
+        programs.append(graph.program)
+        return graph
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("inductor_frontend.backend.lowered.finish", record)
@@ -186,9 +187,9 @@ def test_constants_are_no_arguments() -> None:
     program = captured("layers")
     op = op_of(program, ir.Switch)
     assert len(op.args) == 1
-    used = [print_program(program).count(f"%{c.value.name}") for c in program.constants]
-    assert len(used) == 4
-    assert all(n >= 2 for n in used)
+    counts = [print_program(program).count(f"%{c.value.name}") for c in program.constants]
+    assert len(counts) == 4
+    assert all(n >= 2 for n in counts)
 
 
 def test_weights_of_a_region_are_arguments() -> None:
@@ -252,8 +253,7 @@ def test_operands_in_another_layout_are_copied(equals_eager: Check) -> None:
 
 
 def refused(code: str, *parts: str) -> Any:  # Any: pytest's own context type
-    """The next block raises our error of this code, with these words in its message, through whatever torch wraps
-    it in."""
+    """Expects that the block raises an error of this code and message, even if torch wraps it in another."""
     pattern = r"(?s)" + ".*".join([rf"\[{code}\]", *map(re.escape, parts)])
     return pytest.raises((WirError, torch._dynamo.exc.BackendCompilerFailed), match=pattern)
 

@@ -1,4 +1,4 @@
-"""Custom operators: arguments that they write, results of every kind, out variants, layouts, order of effects."""
+"""Custom operators: mutated arguments, results of every kind, out variants, layouts, order of effects."""
 
 from __future__ import annotations
 
@@ -292,7 +292,7 @@ def test_effects_happen_in_order() -> None:
 
     x, y = _x(), _x(3)
     LOG.clear()
-    want, wanted = function(x, y), LOG[:]
+    want, log = function(x, y), LOG[:]
     artifact = capture(function, (x, y))
     check_forms(artifact)
     assert all(ir.ExternTag.EFFECTFUL in e.tags for e in artifact.program.externs)
@@ -302,7 +302,7 @@ def test_effects_happen_in_order() -> None:
         for _ in range(2):
             LOG.clear()
             torch.testing.assert_close(run(x, y), want, msg=name)
-            assert wanted == LOG, name
+            assert log == LOG, name
 
 
 EFFECTS = """func @main(%x: f32[4]) {

@@ -42,21 +42,21 @@ def symbols(artifact: Artifact) -> list[str]:
     ids=["tuple", "dict", "list"],
 )
 def test_names_of_dims(shapes: Any) -> None:
-    made = capture(matmul, (X, Y), dynamic_shapes=shapes)
-    assert symbols(made) == ["batch", "words"]
-    assert "%x: f32[batch, 8], %y: f32[words, 8]" in print_program(made.program)
-    assert "s0" not in print_program(made.program).partition("func @main")[2]
+    artifact = capture(matmul, (X, Y), dynamic_shapes=shapes)
+    assert symbols(artifact) == ["batch", "words"]
+    assert "%x: f32[batch, 8], %y: f32[words, 8]" in print_program(artifact.program)
+    assert "s0" not in print_program(artifact.program).partition("func @main")[2]
 
 
 def test_arguments_in_containers() -> None:
     n, m = Dim("n"), Dim("m")
-    made = capture(
+    artifact = capture(
         nested,
         ({"a": [X, Y]},),
         {"scale": torch.randn(6, 1)},
         dynamic_shapes={"pairs": {"a": [{0: n}, {0: m}]}, "scale": {0: n}},
     )
-    assert symbols(made)[:2] == ["n", "m"]
+    assert symbols(artifact)[:2] == ["n", "m"]
 
 
 @pytest.mark.parametrize(
@@ -71,17 +71,17 @@ def test_sizes_without_a_name_keep_torchs(shapes: Any) -> None:
 @needs_any_slice
 def test_a_derived_size_is_said_by_its_base() -> None:
     half = Dim("half")
-    made = capture(lambda x: x[::2] + 1, (torch.randn(12),), dynamic_shapes=({0: 2 * half},))
-    assert "2*" in print_program(made.program)
-    verify(made.program)
+    artifact = capture(lambda x: x[::2] + 1, (torch.randn(12),), dynamic_shapes=({0: 2 * half},))
+    assert "2*" in print_program(artifact.program)
+    verify(artifact.program)
 
 
 def test_names_can_be_exchanged() -> None:
-    made = capture(matmul, (X, Y), dynamic_shapes=({0: Dim("batch")}, {0: Dim("words")}))
+    artifact = capture(matmul, (X, Y), dynamic_shapes=({0: Dim("batch")}, {0: Dim("words")}))
     names: Mapping[str, str] = {"batch": "words", "words": "batch"}
-    swapped = rename_symbols(made.program, names)
+    swapped = rename_symbols(artifact.program, names)
     assert "%x: f32[words, 8], %y: f32[batch, 8]" in print_program(swapped)
     verify(swapped)
     assert parse_program(print_program(swapped)) == swapped
-    assert rename_symbols(swapped, names) == made.program
-    assert rename_symbols(made.program, {"other": "words"}) is made.program
+    assert rename_symbols(swapped, names) == artifact.program
+    assert rename_symbols(artifact.program, {"other": "words"}) is artifact.program

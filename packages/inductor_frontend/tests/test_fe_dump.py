@@ -1,4 +1,5 @@
-"""Dumps of compilations: what is written, now, before and out of caches, under which paths; breakpoints in it are hit."""
+"""Dumps of compilations: files of new, earlier and cached compilations, their paths, and breakpoints in
+them."""
 
 from __future__ import annotations
 
@@ -124,7 +125,7 @@ def test_breakpoints_are_hit(tmp_path: Path, when: str, emitter: str) -> None:
 
 @pytest.mark.conformance
 def test_c_plus_plus_runs_from_the_folder(tmp_path: Path) -> None:
-    """Which lines debuggers find there, cpp_wrapper's tests say."""
+    """The lines that debuggers show are tested in cpp_wrapper."""
     torch._dynamo.reset()
     function = torch.compile(torch.mm, backend="wrapper_ir", options={"cache": False, "emitter": "cpp"})
     x = torch.randn(4, 4)
@@ -141,12 +142,12 @@ def test_c_plus_plus_runs_from_the_folder(tmp_path: Path) -> None:
 
 def _explains_its_files(graph: Path) -> None:
     """The lines that an explanation names are those of the files beside it, each with its op."""
-    found = json.loads((graph / "explanation.json").read_text(encoding="utf-8"))
-    assert not found["lacks"]
-    for file in found["files"]:
+    explanation = json.loads((graph / "explanation.json").read_text(encoding="utf-8"))
+    assert not explanation["lacks"]
+    for file in explanation["files"]:
         text = (graph / "code" / file["name"]).read_text(encoding="utf-8")
         assert text.splitlines() == [line["text"] for line in file["lines"]]
-    assert any(line["op"] is not None for file in found["files"] for line in file["lines"])
+    assert any(line["op"] is not None for file in explanation["files"] for line in file["lines"])
 
 
 @pytest.mark.slow
@@ -178,12 +179,12 @@ def test_graphs_of_one_function_have_folders_of_their_own(tmp_path: Path) -> Non
         second(torch.ones(3))
     with dump_compilation(tmp_path):  # again: the folders stay what they are
         pass
-    found = {
+    folders = {
         json.loads(path.read_text(encoding="utf-8"))["emitter"]: path for path in folder.rglob("graph.json")
     }
-    assert sorted(found) == ["fx", "python"]
+    assert sorted(folders) == ["fx", "python"]
     assert len({*folder.rglob("graph.json")}) == 2
-    assert any((found["fx"].parent / "code").iterdir())
+    assert any((folders["fx"].parent / "code").iterdir())
 
 
 def test_code_that_inductor_compiled_runs_from_the_folder(tmp_path: Path) -> None:

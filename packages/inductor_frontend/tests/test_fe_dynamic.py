@@ -272,8 +272,8 @@ def _columns_of_chunks(x: torch.Tensor) -> torch.Tensor:
 
 
 def _in_a_branch(x: torch.Tensor) -> torch.Tensor:
-    found: torch.Tensor = torch.cond(x.sum() > 0, lambda x: _chunks(x) + _columns(x), lambda x: x - 1, (x,))
-    return found
+    result: torch.Tensor = torch.cond(x.sum() > 0, lambda x: _chunks(x) + _columns(x), lambda x: x - 1, (x,))
+    return result
 
 
 def _assigned(x: torch.Tensor) -> torch.Tensor:
@@ -295,7 +295,8 @@ _PIECES: dict[Callable[[torch.Tensor], object], tuple[int, ...]] = {
     _in_a_branch: (8, 7, 3),
     _assigned: (8, 7, 1),
 }
-"""What is written to pieces of a tensor, and numbers of rows that make as many pieces, so that one program serves all."""
+"""Writes to pieces of a tensor, for numbers of rows with equally many pieces, so that one program serves
+all."""
 
 
 @pytest.mark.slow
@@ -303,7 +304,7 @@ _PIECES: dict[Callable[[torch.Tensor], object], tuple[int, ...]] = {
 def test_pieces_of_any_size_are_written(
     function: Callable[[torch.Tensor], object], equals_eager: Check
 ) -> None:
-    """A program captured with a whole, and one captured with a shorter last piece, take the sizes of the other."""
+    """Programs captured with a full and with a shorter last piece accept each other's sizes."""
     first, second, *others = _PIECES[function]
     stock = torch.compile(function, dynamic=True)
     for example in (first, second):

@@ -1,4 +1,4 @@
-"""Explanations of models: forward and backward, graph breaks, and what a call of `explain` leaves as it was; torch's trace."""
+"""Explanations of models: forward and backward, graph breaks, state restored by `explain`; torch's trace."""
 
 from __future__ import annotations
 
@@ -28,11 +28,13 @@ def explained() -> ModelExplanation:
     torch.manual_seed(0)
     state = torch.get_rng_state()
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    found = explain(model, (torch.randn(8, 16, generator=torch.Generator().manual_seed(0)),), options=OPTIONS)
+    explanation = explain(
+        model, (torch.randn(8, 16, generator=torch.Generator().manual_seed(0)),), options=OPTIONS
+    )
     assert torch.equal(torch.get_rng_state(), state)
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert all(p.grad is None for p in model.parameters())
-    return found
+    return explanation
 
 
 def test_graphs_breaks_and_guards(explained: ModelExplanation) -> None:
@@ -75,11 +77,11 @@ def test_saved_tensors_lead_to_the_forward_graph(explained: ModelExplanation) ->
 
 def test_an_artifact_has_the_text_of_its_lines_and_its_choices() -> None:
     artifact = capture(torch.nn.Sequential(torch.nn.Linear(4, 4)), (torch.ones(2, 4),))
-    found = explain_artifact(artifact, ())
-    assert "return F.linear(input, self.weight, self.bias)" in found.source_texts.values()
-    (choice,) = [c for c in found.choices if c.ops]
+    explanation = explain_artifact(artifact, ())
+    assert "return F.linear(input, self.weight, self.bias)" in explanation.source_texts.values()
+    (choice,) = [c for c in explanation.choices if c.ops]
     assert choice.subject == "matmuls and convolutions"
-    assert [found.ops[n].extern for n in choice.ops] == ["aten::addmm.out"]
+    assert [explanation.ops[n].extern for n in choice.ops] == ["aten::addmm.out"]
 
 
 def test_graphs_that_inductor_compiled_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,9 +91,9 @@ def test_graphs_that_inductor_compiled_are_counted(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(lowered, "compile_anew", refused)
     options = {**OPTIONS, "on_unsupported": "inductor"}
     with pytest.warns(FallbackWarning):
-        found = explain(torch.expm1, (torch.ones(3),), options=options)
-    assert (found.graphs, len(found.lacks)) == ((), 1)
-    assert "1 graphs that Inductor compiled itself" in found.lacks[0]
+        explanation = explain(torch.expm1, (torch.ones(3),), options=options)
+    assert (explanation.graphs, len(explanation.lacks)) == ((), 1)
+    assert "1 graphs that Inductor compiled itself" in explanation.lacks[0]
 
 
 @contextmanager
@@ -114,16 +116,20 @@ def test_the_trace_has_programs_and_explanations() -> None:
     torch._dynamo.reset()
     with _traced() as records:
         torch.compile(torch.erf, backend="wrapper_ir", options={"cache": False})(torch.ones(3))
-    found = {}
+    payloads = {}
     for record in records:
         about = getattr(record, "metadata", {}).get("artifact", {})
         if str(about.get("name", "")).startswith("wrapper_ir_"):
-            found[about["name"]] = (about["encoding"], str(getattr(record, "payload", "")), record.metadata)  # type: ignore[attr-defined]
-    assert {name: encoding for name, (encoding, _, _) in found.items()} == {
+            payloads[about["name"]] = (
+                about["encoding"],
+                str(getattr(record, "payload", "")),
+                record.metadata,
+            )  # type: ignore[attr-defined]
+    assert {name: encoding for name, (encoding, _, _) in payloads.items()} == {
         "wrapper_ir_inference_captured": "string",
         "wrapper_ir_inference_program": "string",
         "wrapper_ir_inference_explanation": "string",
         "wrapper_ir_inference_explanation_data": "json",
     }
-    assert "func @main" in found["wrapper_ir_inference_program"][1]
-    assert all(metadata["frame_id"] == 0 for _, _, metadata in found.values())
+    assert "func @main" in payloads["wrapper_ir_inference_program"][1]
+    assert all(metadata["frame_id"] == 0 for _, _, metadata in payloads.values())

@@ -1,4 +1,4 @@
-"""What the backend cannot compile is compiled by Inductor, unless an error is asked for."""
+"""Inductor compiles graphs that the backend cannot compile, unless `on_unsupported` is `error`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from wrapper_ir.plugins.registry import emitter
 
 @pytest.fixture(scope="module")
 def inductors_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where Inductor keeps the libraries that it compiles: several tests compile the same kernels."""
+    """The folder of Inductor's compiled libraries, shared because several tests compile the same kernels."""
     return tmp_path_factory.mktemp("inductor")
 
 
@@ -53,7 +53,7 @@ def _fresh(inductors_folder: Path) -> Iterator[None]:
 
 @torch.library.custom_op("fallback_tests::packed", mutates_args=())
 def packed(x: Tensor) -> Tensor:
-    """Tenths, as a type of element that the IR does not have, and that each supported torch traces and prints."""
+    """Tenths, in a dtype that the IR lacks and that each supported torch traces and prints."""
     return (x * 10).round().to(torch.int16).view(torch.bits16)
 
 
@@ -64,7 +64,7 @@ def _(x: Tensor) -> Tensor:
 
 @torch.library.custom_op("fallback_tests::unpacked", mutates_args=())
 def unpacked(x: Tensor) -> Tensor:
-    """What `packed` packed."""
+    """Returns the input of `packed`."""
     return x.view(torch.int16) / 10
 
 
@@ -102,8 +102,8 @@ def with_rounded_gradient(x: Tensor) -> Tensor:
 
 def compiled(function: Callable[..., Any], cache: bool | Path = False, **options: Any) -> Callable[..., Any]:
     """`function` by way of the backend, with Inductor where it cannot."""
-    given: dict[str, Any] = {"cache": cache, "on_unsupported": "inductor", **options}
-    return torch.compile(function, backend="wrapper_ir", options=given)
+    all_options: dict[str, Any] = {"cache": cache, "on_unsupported": "inductor", **options}
+    return torch.compile(function, backend="wrapper_ir", options=all_options)
 
 
 def fallbacks() -> dict[str, int]:
@@ -167,8 +167,8 @@ class TestSizes:
 
     def test_control_flow(self) -> None:
         def branches(x: Tensor) -> Tensor:
-            chosen: Tensor = torch.cond(x.sum() > 0, lambda x: rounded(x) + 1, lambda x: x.sin(), (x,))
-            return chosen
+            result: Tensor = torch.cond(x.sum() > 0, lambda x: rounded(x) + 1, lambda x: x.sin(), (x,))
+            return result
 
         function = compiled(branches)
         for x in (torch.ones(4, 3), -torch.ones(4, 3)):
@@ -209,10 +209,10 @@ class TestTraining:
     ) -> None:
         """The forward graph is ours for one call: until the backward graph is refused."""
         compile = lowered.compile_anew
-        asked: list[bool] = []
+        kinds: list[bool] = []
 
         def counting(request: Any, *args: Any) -> Any:
-            asked.append(request.is_backward)
+            kinds.append(request.is_backward)
             return compile(request, *args)
 
         runs: list[str] = []
@@ -222,8 +222,8 @@ class TestTraining:
             name: str = "telling"
 
             def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> CompiledProgram:
-                made = emitter("python").compile(artifact, guarded)
-                run = made.boxed
+                program = emitter("python").compile(artifact, guarded)
+                run = program.boxed
 
                 class Told:
                     def boxed(self, args: list[Any]) -> Any:
@@ -236,7 +236,7 @@ class TestTraining:
         function = compiled(with_rounded_gradient, tmp_path if cached else False, emitter=Telling())
         for _ in range(3):
             self.gradients(function, torch.randn(5, 4))
-        assert asked == [False, True]
+        assert kinds == [False, True]
         assert runs == ["ours"]
 
     def test_saved_twice(self, cached: bool, tmp_path: Path) -> None:
@@ -270,22 +270,22 @@ class TestCaches:
         for _ in range(2):
             torch._dynamo.reset()
             torch.testing.assert_close(torch.compile(rounded)(x), rounded(x))
-        found = counters["aot_autograd"]
-        assert (found["autograd_cache_miss"], found["autograd_cache_hit"]) == (1, 1)
+        group = counters["aot_autograd"]
+        assert (group["autograd_cache_miss"], group["autograd_cache_hit"]) == (1, 1)
         torch._dynamo.reset()
         compiled(rounded, tmp_path)(x)
         assert fallbacks()["FE305"] == 2
 
     def test_the_process_keeps_its_options(self, tmp_path: Path) -> None:
         """Inductor compiles with the options of the process, not with those of a capture."""
-        seen: list[object] = []
+        values: list[object] = []
 
         def watching(graph: torch.fx.Graph) -> None:
-            seen.append(torch._inductor.config.allow_buffer_reuse)
+            values.append(torch._inductor.config.allow_buffer_reuse)
 
         with torch._inductor.config.patch(post_grad_custom_post_pass=watching):
             compiled(rounded)(torch.randn(8))
-        assert seen == [False, True]
+        assert values == [False, True]
 
 
 @pytest.mark.filterwarnings("ignore::inductor_frontend.errors.FallbackWarning")
@@ -321,7 +321,7 @@ class TestFaults:
         assert any(r.levelno == logging.ERROR and r.exc_info for r in caplog.records)
 
     def test_inductor_refuses_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """What leaves is Inductor's own exception, and nothing has fallen back."""
+        """Inductor's exception is raised, and no fallback is counted."""
 
         def fail(*_: Any, **__: Any) -> Any:
             raise ZeroDivisionError("theirs")
@@ -339,7 +339,7 @@ class TestFaults:
 
     @pytest.mark.parametrize("error", [NotSupportedError("WIR910", "no"), ZeroDivisionError("no")])
     def test_emitters(self, error: Exception) -> None:
-        """What an emitter refuses falls back; what fails in it does not."""
+        """A graph that an emitter refuses falls back; a fault in the emitter does not."""
 
         @dataclass
         class Refusing:
@@ -367,7 +367,7 @@ class TestCopies:
         x = graph.placeholder("x")
         graph.output(graph.call_module("inner", (x,)))
         gm = torch.fx.GraphModule(outer, graph)
-        kept = GraphCopy(gm)
+        copied = GraphCopy(gm)
         for changed in (gm, inner):
             for node in list(changed.graph.nodes)[1:-1]:
                 node.replace_all_uses_with(next(iter(changed.graph.nodes)))
@@ -375,7 +375,7 @@ class TestCopies:
             changed.recompile()
         value = torch.randn(3, 2)
         assert gm(value) is value
-        torch.testing.assert_close(kept.make()(value), nn.functional.linear(value, *outer.parameters()))
+        torch.testing.assert_close(copied.make()(value), nn.functional.linear(value, *outer.parameters()))
 
     def test_symbols(self) -> None:
         env = ShapeEnv()
@@ -384,14 +384,14 @@ class TestCopies:
             for n, s in ((8, "a"), (4, "b"))
         )
         tables = env.replacements, env.guards
-        kept = SymbolSnapshot(env)
+        snapshot = SymbolSnapshot(env)
         before = env.replacements.copy(), list(env.guards), env.unbacked_symint_counter
         env.evaluate_expr(sympy.Gt(a, b))
         env.evaluate_expr(sympy.Eq(a, 8))
         env.create_unbacked_symint()
         assert env.guards
         assert env.replacements
-        kept.restore()
+        snapshot.restore()
         assert (env.replacements.copy(), list(env.guards), env.unbacked_symint_counter) == before
         assert env.replacements is tables[0]
         assert env.guards is tables[1]

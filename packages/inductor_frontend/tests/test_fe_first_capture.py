@@ -1,4 +1,5 @@
-"""What the first capture of a process leaves out of what Inductor does once a process, and what it does not."""
+"""The first capture of a process skips some of Inductor's work that is done once a process, but not all of
+it."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ class TestPatterns:
         monkeypatch.setattr(post_grad, "pass_patterns", passes)
         with FakeTensorMode():
             point.own().__wrapped__(torch.device("cpu"))
-        entries = [entry for one in (joint, *passes) for found in one.patterns.values() for entry in found]
+        entries = [entry for one in (joint, *passes) for items in one.patterns.values() for entry in items]
         assert entries
         assert all(operator in functions(entry.pattern) for entry in entries)
 
@@ -71,22 +72,22 @@ class TestPatterns:
 @pytest.fixture
 def registered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The kinds of patterns that are registered from now on, as if none had been."""
-    found: list[str] = []
+    names: list[str] = []
     for module, name, kind in (
         (fuse_attention, "_sfdp_init", "attention"),
         (misc_patterns, "_misc_patterns_init", "permutations"),
     ):
-        noted = functools.cache(lambda device, kind=kind: found.append(kind))
+        noted = functools.cache(lambda device, kind=kind: names.append(kind))
         monkeypatch.setattr(module, name, noted)
     anew: Any = joint_graph.lazy_init
     monkeypatch.setattr(joint_graph, "lazy_init", functools.cache(anew.__wrapped__))
-    return found
+    return names
 
 
 def functions(pattern: PatternExpr) -> set[Any]:
     """All that a pattern's nodes may call. Nodes are shared."""
-    found: set[Any] = set()
-    seen: set[int] = set()
+    result: set[Any] = set()
+    visited: set[int] = set()
     todo: list[Any] = [pattern]
     while todo:
         part = todo.pop()
@@ -94,15 +95,15 @@ def functions(pattern: PatternExpr) -> set[Any]:
             todo += part
         elif isinstance(part, dict):
             todo += part.values()
-        elif isinstance(part, PatternExpr) and id(part) not in seen:
-            seen.add(id(part))
-            found.update(getattr(part, "fns", ()))
+        elif isinstance(part, PatternExpr) and id(part) not in visited:
+            visited.add(id(part))
+            result.update(getattr(part, "fns", ()))
             todo += vars(part).values()
-    return found
+    return result
 
 
 class TestMeasurements:
-    """Captures measure nothing, so that they need no key of measurements, for which Triton's library is hashed."""
+    """Captures measure nothing, so they need no measurement key, which would hash Triton's library."""
 
     @pytest.fixture(autouse=True)
     def nothing_is_hashed(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,10 +123,10 @@ class TestMeasurements:
 
     def test_what_the_process_has_is_taken(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """It may have functions of the user's."""
-        asked: list[object] = []
+        calls: list[object] = []
 
         def noted(choices: list[Any]) -> list[Any]:
-            asked.append(choices)
+            calls.append(choices)
             return choices
 
         templates._selector.cache_clear()
@@ -134,7 +135,7 @@ class TestMeasurements:
         theirs.add_preprocessing_fn(noted)
         monkeypatch.setattr(select_algorithm, "_ALGORITHM_SELECTOR_CACHE", theirs)
         inductor_frontend.capture(nn.Linear(64, 64), (torch.randn(32, 64),), target="cuda:sm_80")
-        assert asked
+        assert calls
 
 
 class TestReplacements:
@@ -146,20 +147,20 @@ class TestReplacements:
         return nn.Sequential(*(m for _ in range(count) for m in (nn.Linear(8, 8), nn.ReLU())))
 
     def test_equal_ones_are_traced_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        made: list[object] = []
+        graphs: list[object] = []
         plain = pattern_matcher.fwd_only
 
         def counted(function: Any, *args: Any, **options: Any) -> Any:
-            made.extend(args if function.__name__ == "repl" else ())  # others are what matches
+            graphs.extend(args if function.__name__ == "repl" else ())  # others are what matches
             return plain(function, *args, **options)
 
         monkeypatch.setattr(pattern_matcher, "fwd_only", counted)
         model = nn.Sequential(self.layers(4), nn.Linear(8, 4), nn.ReLU())
         once = inductor_frontend.capture(model, (torch.randn(2, 8),), target="cuda:sm_80")
-        assert len(made) == 2
+        assert len(graphs) == 2
         monkeypatch.setattr("inductor_frontend.record.lowering.equal_replacements_traced_once", nullcontext)
         each = inductor_frontend.capture(model, (torch.randn(2, 8),), target="cuda:sm_80")
-        assert len(made) == 2 + 5
+        assert len(graphs) == 2 + 5
         assert print_program(once.program) == print_program(each.program)
 
     @staticmethod
@@ -208,9 +209,9 @@ class TestReplacements:
         def viewed(x: Any) -> Any:
             return x.t() + 1
 
-        held = torch.ones(4)
+        shared = torch.ones(4)
         assert traces(viewed, [x]) is not traces(viewed, [x])
-        assert traces(lambda x: x + held, [x]) is not traces(lambda x: x + held, [x])
+        assert traces(lambda x: x + shared, [x]) is not traces(lambda x: x + shared, [x])
 
 
 def storages(graph: fx.GraphModule) -> set[int]:
@@ -237,5 +238,5 @@ print([name for name in {UNUSED} if name in sys.modules])
 
 @pytest.mark.slow
 def test_a_first_call_imports_only_what_it_uses() -> None:
-    done = subprocess.run([sys.executable, "-c", FIRST_CALL], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stdout + done.stderr
+    process = subprocess.run([sys.executable, "-c", FIRST_CALL], capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stdout.strip()) == (0, "[]"), process.stdout + process.stderr

@@ -1,4 +1,5 @@
-"""Options of torch that nothing follows are told by name, others are followed, and the documentation says which."""
+"""Ignored options of torch are reported by name, others have their effect, and the documentation lists
+both."""
 
 from __future__ import annotations
 
@@ -48,10 +49,10 @@ DONE = {"cpp.weight_prepack": False, "compile_threads": 1, "triton.num_decompose
 
 
 def _told(options: dict[str, Any] | None = None, mode: str | None = None) -> set[str]:
-    with warnings.catch_warnings(record=True) as seen:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", SettingWarning)
         BackendOptions.parse(options, mode)
-    return {str(w.message).partition(" is not followed")[0] for w in seen if w.category is SettingWarning}
+    return {str(w.message).partition(" is not followed")[0] for w in caught if w.category is SettingWarning}
 
 
 @pytest.mark.parametrize("name", sorted(set(IGNORED) - {"cpp.weight_prepack"}))
@@ -93,9 +94,9 @@ def test_freezing_is_accepted_and_told() -> None:
 
 
 def test_max_autotune_is_the_mode() -> None:
-    wanted = BackendOptions.parse({}, "max-autotune-no-cudagraphs")
-    assert BackendOptions.parse({"max_autotune": True}) == wanted
-    assert BackendOptions.parse({"max-autotune": True}) == wanted
+    expected = BackendOptions.parse({}, "max-autotune-no-cudagraphs")
+    assert BackendOptions.parse({"max_autotune": True}) == expected
+    assert BackendOptions.parse({"max-autotune": True}) == expected
     assert _told({"max-autotune": True}) == set()
     with inductor_config.patch(max_autotune=True):
         assert _told(mode="max-autotune") == set()
@@ -125,23 +126,23 @@ def test_a_capture_tells_of_what_the_backend_alone_follows() -> None:
 def _page() -> dict[str, str]:
     """Settings -> the first words of what the page says of each."""
     rows = [line.split(" | ") for line in PAGE.read_text().splitlines() if line.startswith("| `")]
-    said: dict[str, str] = {}
+    advice: dict[str, str] = {}
     for settings, here in rows:
         for name in re.findall(r"`([\w.]+)`", settings):
             if name not in ("torch._functorch.config",):
-                assert name not in said, name
-                said[name] = here
-    return said
+                assert name not in advice, name
+                advice[name] = here
+    return advice
 
 
 def test_the_page_says_what_becomes_of_each_pinned_option() -> None:
     pinned = inductor_patches(CaptureOptions()).keys() | functorch_patches().keys()
-    told = IGNORED.keys() | FUNCTORCH_IGNORED.keys()
-    assert pinned <= FOLLOWED | told
-    assert not FOLLOWED & told
+    documented = IGNORED.keys() | FUNCTORCH_IGNORED.keys()
+    assert pinned <= FOLLOWED | documented
+    assert not FOLLOWED & documented
     page = _page()
     telling = {name for name, here in page.items() if here.startswith("warns")}
-    assert telling == told
+    assert telling == documented
     assert {name for name, here in page.items() if here.startswith("followed")} >= FOLLOWED
     silent = {name for name, here in page.items() if not here.startswith("followed")} - telling
     assert all(page[name].startswith("of no effect") for name in silent)

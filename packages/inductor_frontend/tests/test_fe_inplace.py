@@ -1,5 +1,5 @@
-"""In-place kernels: which storage a kernel takes over is a captured fact that can be left out; which of its parameters may
-be the same bytes is true of the kernel, said in the program, and held by the verifier."""
+"""In-place kernels. The storage that a kernel reuses is an optional captured fact. The parameters that may
+share bytes are a property of the kernel, stated in the program and checked by the verifier."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ class TestReuse:
 
 
 class TestPartners:
-    """Parameters that are given bytes of one storage: a mutated input, which is read and written through two pointers, and
-    a concatenation that is read back whole after its parts were written."""
+    """Parameters with bytes of one storage: a mutated input, which is read and written through two pointers,
+    and a concatenation that is read as a whole after its parts were written."""
 
     @pytest.mark.parametrize("options", [CaptureOptions(), OUT_OF_PLACE])
     def test_a_mutated_input(self, options: CaptureOptions, equals_eager: Check) -> None:
@@ -113,7 +113,8 @@ class TestPartners:
         equals_eager(artifact, update, *args)
 
     def test_a_concatenation_that_is_read_back(self, equals_eager: Check) -> None:
-        """Its parts lie side by side, and the kernel reads what it has just written: no pair in place."""
+        """The parts are adjacent, and the kernel reads elements that it has just written: no in-place
+        pair."""
         args = (torch.randn(2, 3), torch.randn(4, 3))
         artifact = capture(joined, args)
         assert {pair for pair in overlaps(artifact.program) if pair[0] < pair[1]} == {
@@ -130,7 +131,7 @@ class TestPartners:
         assert ("may_alias(" in text) == bool(in_place(program))
         assert ("may_overlap(" in text) == bool(overlaps(program))
         assert parse_program(text) == program
-        assert "WIR087" in {found.code for found in check(without_aliases(program))}
+        assert "WIR087" in {finding.code for finding in check(without_aliases(program))}
 
     def test_pairs_do_not_depend_on_what_a_capture_did(
         self, square: tuple[torch.Tensor, torch.Tensor]
@@ -144,8 +145,8 @@ class TestPartners:
 def test_one_source_given_shared_and_separate_bytes_is_two_kernels(
     equals_eager: Check, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What may share bytes is true of the source, whatever a call is given: in place it writes what it is given, so the
-    second definition differs in its access alone."""
+    """Parameters that may share bytes are a property of the source, not of a call. In place, the kernel
+    writes its operand, so the second definition differs only in its access."""
     once = Launches.call
 
     def twice(self: Launches, event: CallKernel) -> None:
@@ -191,7 +192,7 @@ def plain(x: torch.Tensor) -> torch.Tensor:
 
 
 class TestUndefinedBytes:
-    """What `torch.empty` leaves undefined is zero where a kernel reads it, and costs nothing where none does."""
+    """Memory of `torch.empty` is zeroed if a kernel reads it, and is left uninitialized otherwise."""
 
     def test_bytes_that_are_read_are_zero(self, equals_eager: Check) -> None:
         x = torch.randn(2, 3, 5, 5)

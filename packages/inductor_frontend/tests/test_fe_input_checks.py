@@ -1,4 +1,4 @@
-"""What is checked of inputs, and what not; and symbols that only torch.compile makes."""
+"""Checks of inputs that a program contains or omits, and symbols that only torch.compile creates."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def six_fold(x: Tensor) -> Tensor:
 
 
 class TestBackend:
-    """What only torch.compile makes symbolic."""
+    """Values that only torch.compile makes symbolic."""
 
     def test_numbers_become_dynamic_by_themselves(self) -> None:
         def function(x: Tensor, n: int) -> Any:
@@ -83,7 +83,7 @@ class TestBackend:
 
 
 class TestChecks:
-    """What is checked of inputs, and what not."""
+    """Checks of inputs that a program contains or omits."""
 
     def test_empty_sizes_are_an_option(self) -> None:
         function = lambda x: x.t()  # noqa: E731
@@ -105,7 +105,7 @@ class TestChecks:
             torch.testing.assert_close(run(series(4)), function(series(4)))
 
     def test_torch_takes_sizes_for_two_at_least(self) -> None:
-        """Of a program that was exported before, nobody knows what follows from that; capture leaves it out."""
+        """The consequences for a program that was exported before are unknown; capture omits the check."""
 
         class Model(torch.nn.Module):
             def forward(self, x: Tensor) -> Tensor:

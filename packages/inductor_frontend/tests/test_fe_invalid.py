@@ -124,7 +124,7 @@ class TestModels:
             capture(function, args)
 
     def test_quantized_numbers_as_integers_are_plain_tensors(self) -> None:
-        """What quantisation computes with integers and scales is captured."""
+        """Quantization that computes with integers and scales is captured."""
         capture(lambda x: torch.fake_quantize_per_tensor_affine(x, 0.1, 0, 0, 255), (X,))
 
     def test_other_target(self) -> None:

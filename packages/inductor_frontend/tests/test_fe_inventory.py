@@ -1,5 +1,5 @@
-"""What capture knows about the installed torch: a new place that writes wrapper text, a new class or a new hook shows
-up here with its name and place."""
+"""The inventory of the installed torch: a new place that writes wrapper text, a new class or a new hook is
+reported here with its name and place."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class TestPlaces:
             write(updated(tree, start(tree.version)))
             for version in Inventory.known():
                 write(derived(Inventory.load(version)))
-        found = differences(tree, Inventory.load(tree.version))
-        assert not found, "\n".join(found)
+        changes = differences(tree, Inventory.load(tree.version))
+        assert not changes, "\n".join(changes)
 
     @pytest.mark.parametrize("version", Inventory.known())
     def test_everything_is_classified(self, version: str) -> None:
@@ -64,12 +64,12 @@ class TestPlaces:
         assert {e.treatment for _, _, _, e in entries} <= set(TREATMENTS)
 
     def test_files_that_are_not_read_are_never_used(self, inventory: Inventory) -> None:
-        used = {
+        modules = {
             c.__module__ for cls in (RecordingWrapper, RecordingGraph, CppScheduling) for c in cls.__mro__
         }
         for file in inventory.files:
             assert (installed_torch() / "_inductor" / file).exists(), file
-            assert f"torch._inductor.{file.removesuffix('.py').replace('/', '.')}" not in used, file
+            assert f"torch._inductor.{file.removesuffix('.py').replace('/', '.')}" not in modules, file
 
     def test_treatments_are_true(self, inventory: Inventory) -> None:
         wrong = [
@@ -101,13 +101,13 @@ class Claim:
 
     @property
     def overridden(self) -> bool:
-        """Whether the hook that the place is in is one of capture's own."""
+        """Returns whether capture overrides the hook that contains the place."""
         ours = RecordingGraph if self.scopes[0] == "GraphLowering" else RecordingWrapper
         return self.hook in vars(ours)
 
 
 ABSTRACT = {"ExternKernel", "MutatingFirstArgExternKernel", "MemoryCheckKernel"}
-"""Bases that Inductor never instantiates, and a kernel of its own memory tests."""
+"""Bases that Inductor never instantiates, and a kernel of its memory tests."""
 
 
 def is_override(name: str) -> bool:
@@ -139,8 +139,8 @@ def _derived(claim: Claim) -> Entry:
     node = node_class(claim.owner) if claim.section == "generators" else None
     if node is not None and entry.treatment in ("handled", "refused"):
         handler = handler_of(node)
-        known = ("refused", "FE203") if handler is None else ("handled", handler.__name__.lstrip("_"))
-        return Entry(*known, entry.digests)
+        status = ("refused", "FE203") if handler is None else ("handled", handler.__name__.lstrip("_"))
+        return Entry(*status, entry.digests)
     if claim.section == "hooks" and entry.treatment in ("inherited", "changed"):
         ours = RecordingGraph if claim.scopes[0] == "GraphLowering" else RecordingWrapper
         return Entry(*(("changed", ours.__name__) if claim.overridden else ("inherited", "")), entry.digests)
@@ -151,8 +151,8 @@ def _refused(claim: Claim) -> bool:
     codes = inductor_frontend.errors.__doc__ or ""
     (code,) = claim.by
     if claim.section == "generators":
-        found = node_class(claim.owner)
-        return found is None or handler_of(found) is None
+        cls = node_class(claim.owner)
+        return cls is None or handler_of(cls) is None
     if code not in codes or (claim.overridden and claim.hook != "writeline"):
         return False
     reaches_us = claim.receiver in ("", "self", "self.lines", "writer", "V.graph.wrapper_code")
@@ -160,8 +160,8 @@ def _refused(claim: Claim) -> bool:
 
 
 def _handled(claim: Claim) -> bool:
-    found = node_class(claim.owner)
-    handler = None if found is None else handler_of(found)
+    cls = node_class(claim.owner)
+    handler = None if cls is None else handler_of(cls)
     return handler is not None and [handler.__name__.lstrip("_")] == claim.by
 
 
@@ -171,8 +171,8 @@ def _node(claim: Claim) -> bool:
 
 def _line(claim: Claim) -> bool:
     (name,) = claim.by
-    found = getattr(inductor_wrapper, name, None) or getattr(memory_planning, name, None)
-    return isinstance(found, type) and issubclass(found, inductor_wrapper.WrapperLine)
+    cls = getattr(inductor_wrapper, name, None) or getattr(memory_planning, name, None)
+    return isinstance(cls, type) and issubclass(cls, inductor_wrapper.WrapperLine)
 
 
 _EVENTS = {event.__name__ for event in get_args(Event)}
@@ -225,16 +225,16 @@ class GraphLowering:
         return SourceTree(folder / "torch")
 
     def known(self, folder: Path) -> Inventory:
-        made = updated(self.make(folder, self.WRAPPER), None)
-        text = made.to_json().replace(UNCLASSIFIED, "event")
+        inventory = updated(self.make(folder, self.WRAPPER), None)
+        text = inventory.to_json().replace(UNCLASSIFIED, "event")
         assert Inventory.from_json(text).to_json() == text
         return Inventory.from_json(text)
 
     def after(self, folder: Path, old: str, new: str) -> list[str]:
-        known = self.known(folder)
-        assert differences(self.make(folder, self.WRAPPER), known) == []
+        inventory = self.known(folder)
+        assert differences(self.make(folder, self.WRAPPER), inventory) == []
         assert old in self.WRAPPER
-        return differences(self.make(folder, self.WRAPPER.replace(old, new)), known)
+        return differences(self.make(folder, self.WRAPPER.replace(old, new)), inventory)
 
     def test_layout_comments_and_docstrings_do_not_matter(self, tmp_path: Path) -> None:
         assert self.after(tmp_path, "        '''Writes.'''\n", "        # why\n\n") == []
@@ -248,18 +248,19 @@ class GraphLowering:
         assert "CHANGED" in hook
 
     def test_a_method_that_is_handed_on_is_a_site(self, tmp_path: Path) -> None:
-        found = self.after(tmp_path, "            pass\n", "            f = self.writeline\n")
-        assert any("hook > self: f = self.writeline" in m for m in found)
+        changes = self.after(tmp_path, "            pass\n", "            f = self.writeline\n")
+        assert any("hook > self: f = self.writeline" in m for m in changes)
 
     def test_a_changed_site(self, tmp_path: Path) -> None:
-        found = self.after(tmp_path, "= 1", "= 2")
-        assert [m[:7] for m in found] == ["CHANGED", "CHANGED"]
-        assert "(recorded: event ) see what Inductor does" in found[0]
+        changes = self.after(tmp_path, "= 1", "= 2")
+        assert [m[:7] for m in changes] == ["CHANGED", "CHANGED"]
+        assert "(recorded: event ) see what Inductor does" in changes[0]
 
     def test_a_vanished_site(self, tmp_path: Path) -> None:
-        found = self.after(tmp_path, "        if self.writeline(name):\n", "        if name:\n")
+        changes = self.after(tmp_path, "        if self.writeline(name):\n", "        if name:\n")
         assert (
-            "VANISHED torch/_inductor/codegen/wrapper.py PythonWrapperCodegen.hook > self: 1 of 2" in found[0]
+            "VANISHED torch/_inductor/codegen/wrapper.py PythonWrapperCodegen.hook > self: 1 of 2"
+            in changes[0]
         )
 
     def test_a_new_line_class(self, tmp_path: Path) -> None:
@@ -269,13 +270,13 @@ class GraphLowering:
         assert "NewLine > codegen" in message
 
     def test_an_update_keeps_what_is_known_and_asks_for_the_rest(self, tmp_path: Path) -> None:
-        known = self.known(tmp_path)
+        inventory = self.known(tmp_path)
         tree = self.make(tmp_path, self.WRAPPER.replace("= 1", "= 2"), "9.2.0")
-        new = updated(tree, known)
+        new = updated(tree, inventory)
         assert new.torch == "9.2"
         assert new.sections["text"][WRAPPER]["PythonWrapperCodegen.hook > self"].treatment == UNCLASSIFIED
         assert new.sections["text"][WRAPPER]["PythonWrapperCodegen.hook > self"].by == "was event "
-        assert new.sections["generators"] == known.sections["generators"]
+        assert new.sections["generators"] == inventory.sections["generators"]
         assert differences(tree, new) == []
 
     def test_a_torch_without_inventory_is_told_what_to_do(self) -> None:
@@ -294,10 +295,10 @@ class GraphLowering:
     ) -> None:
         tree = self.make(tmp_path, self.WRAPPER, "9.3.0")
         assert main(["--source", str(tree.root), "--against", "2.13"]) == 1
-        said = capsys.readouterr().out
-        assert "NEW      torch/_inductor/codegen/wrapper.py:3 PythonWrapperCodegen.hook" in said
-        assert "VANISHED torch/_inductor/codegen/wrapper.py PythonWrapperCodegen.define_kernel" in said
-        assert "torch 9.3 against the inventory of 2.13: " in said.splitlines()[-1]
+        output = capsys.readouterr().out
+        assert "NEW      torch/_inductor/codegen/wrapper.py:3 PythonWrapperCodegen.hook" in output
+        assert "VANISHED torch/_inductor/codegen/wrapper.py PythonWrapperCodegen.define_kernel" in output
+        assert "torch 9.3 against the inventory of 2.13: " in output.splitlines()[-1]
 
 
 REFUSED_CLASSES = {

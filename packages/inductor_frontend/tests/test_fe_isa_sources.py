@@ -34,9 +34,9 @@ def model(x: torch.Tensor) -> torch.Tensor:
 
 
 def kernels_of(artifact: wrapper_ir.Artifact) -> list[ir.CppKernel]:
-    found = [k for k in artifact.program.kernels if isinstance(k, ir.CppKernel)]
-    assert found
-    return found
+    kernels = [k for k in artifact.program.kernels if isinstance(k, ir.CppKernel)]
+    assert kernels
+    return kernels
 
 
 def test_each_kernel_has_a_source_for_each_the_widest_first() -> None:
@@ -91,10 +91,10 @@ def test_results_are_equal_whichever_is_taken(
 def test_every_source_compiles_here(tmp_path: Path, features: frozenset[str]) -> None:
     """With the flags that its host would use; what is made is not run."""
     [kernel] = kernels_of(capture(model, (torch.randn(8, 64),), cpu_isas=ALL))
-    chosen = choose_source(kernel, features)
-    recipe = kernel_recipe(find_toolchain("g++"), isa_build_args("k", chosen.isa), CppOptions(opt_level=0))
+    variant = choose_source(kernel, features)
+    recipe = kernel_recipe(find_toolchain("g++"), isa_build_args("k", variant.isa), CppOptions(opt_level=0))
     source, output = tmp_path / "k.cpp", tmp_path / "k.so"
-    source.write_text(chosen.source)
+    source.write_text(variant.source)
     compile_library(recipe, Unit(what="k", source=source, output=output), 300.0)
     assert output.read_bytes()[:4] == b"\x7fELF"
 

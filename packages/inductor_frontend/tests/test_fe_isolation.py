@@ -1,5 +1,5 @@
-"""A capture leaves nothing behind: no option, no registration, no random state; not when it fails, nor when several
-run at once."""
+"""A capture leaves no option, registration or random state behind, even if it fails or several run at
+once."""
 
 from __future__ import annotations
 
@@ -38,13 +38,16 @@ from wrapper_ir_runtime.interp import call
 Models = dict[int, tuple[nn.Module, tuple[torch.Tensor, ...]]]
 
 
-"""What a capture could change in the process."""
+"""State of the process that a capture could change."""
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _warm() -> None:
-    """Inductor registers its own backends and loggers in its first compilations, and torch.export before 2.13 imports what
-    registers a logger in its first failure."""
+    """Triggers registrations of torch before the test.
+
+    Inductor registers backends and loggers in its first compilations. torch.export before 2.13 registers a
+    logger in its first failure.
+    """
     for _ in range(2):
         capture(*small())
     with pytest.raises(CaptureError):
@@ -93,9 +96,9 @@ class TestSuccess:
         model, args = small()
         model[0].weight.grad = torch.ones(4, 4)  # type: ignore[index]  # of a Sequential
         before = {name: (t, t.clone(), t._version, t.requires_grad) for name, t in model.state_dict().items()}
-        kept = (model.training, dict(model.named_parameters()), model.forward, vars(model).keys())
+        state = (model.training, dict(model.named_parameters()), model.forward, vars(model).keys())
         capture(model, args)
-        assert (model.training, dict(model.named_parameters()), model.forward, vars(model).keys()) == kept
+        assert (model.training, dict(model.named_parameters()), model.forward, vars(model).keys()) == state
         for name, (tensor, content, version, gradient) in before.items():
             now = model.state_dict()[name]
             assert now.data_ptr() == tensor.data_ptr(), name
@@ -182,8 +185,10 @@ class TestFailure:
     # Objects of Inductor's whose making is interrupted complain when they go.
     @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
     def test_interrupted_at_any_moment(self) -> None:
-        """An interrupt at the start of one Python call among all those that a capture makes, at seven places; not of a `with`
-        statement's own call, where Python itself forgets the rest of the way out."""
+        """An interrupt at the start of one of the Python calls of a capture, at seven places.
+
+        Calls of a `with` statement itself are excepted: Python then skips the remaining exits.
+        """
         model, args = small()
         calls = _interrupted_after(sys.maxsize, model, args)
         assert calls > 10_000
@@ -195,7 +200,7 @@ class TestFailure:
                     _interrupted_after(moment, model, args)
                 except KeyboardInterrupt:
                     stopped += 1
-        # Where the call is of a generator that is being thrown away, Python reports the interrupt and goes on.
+        # If the call is in a generator that is being discarded, Python reports the interrupt and goes on.
         assert stopped >= len(moments) // 2
         assert same_as_eager(capture(model, args), model, args)
 
@@ -203,7 +208,7 @@ class TestFailure:
     def test_interrupted_on_the_way_out_of_a_mode(
         self, mode: type[TorchDispatchMode], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The mode is not left, and torch's own way out meets others than its own; what the process traces later does not."""
+        """A mode is not exited, and torch's exit finds other modes than its own; later traces do not."""
         model, args = small()
 
         before = _get_current_dispatch_mode_stack()
@@ -271,10 +276,10 @@ class TestThreads:
         assert together == alone
 
     def test_beside_inductors_own_compiler(self, models: Models) -> None:
-        """Two threads capture while two others compile and run with torch.compile: each gets what it asked for.
+        """Two threads capture while two others compile and run with torch.compile: all results are right.
 
-        A function of torch.compile that is called while another thread exports runs uncompiled, by Inductor's choice.
-        And export puts hooks into the very model that it traces, so nobody else calls that one meanwhile.
+        A function of torch.compile that is called while another thread exports runs uncompiled, by Inductor's
+        choice. Export adds hooks to the model that it traces, so no other thread calls that model meanwhile.
         """
         start = threading.Barrier(4)
         separate = {width: copy.deepcopy(models[width][0]) for width in (3, 4)}
@@ -291,7 +296,8 @@ class TestThreads:
                 got = torch.compile(model, backend="inductor")(*args)
                 return torch.allclose(got, model(*args), atol=1e-5)
 
-        # Inductor's own compilation sets variables of the environment and such; none of it is about compiling.
+        # Inductor's own compilation sets variables of the environment and such; none of it is about
+        # compiling.
         with unchanged(configurations, torch_contexts, registrations), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             with concurrent.futures.ThreadPoolExecutor(4) as pool:

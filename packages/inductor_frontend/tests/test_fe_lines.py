@@ -1,4 +1,5 @@
-"""The guide's table of Inductor's wrapper lines: complete for the installed torch, and naming ops that exist."""
+"""The guide's table of Inductor's wrapper lines is complete for the installed torch, and names existing
+ops."""
 
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ class Row(NamedTuple):
 
 
 def rows() -> list[Row]:
-    found = (_ROW.fullmatch(text) for text in PAGE.read_text(encoding="utf-8").splitlines())
-    return [Row(*(part.strip() for part in match.groups())) for match in found if match]
+    matches = (_ROW.fullmatch(text) for text in PAGE.read_text(encoding="utf-8").splitlines())
+    return [Row(*(part.strip() for part in match.groups())) for match in matches if match]
 
 
 def number(version: str) -> list[int]:
@@ -61,7 +62,7 @@ def test_the_page_has_the_classes_of_the_installed_torch() -> None:
 
 @pytest.mark.parametrize("version", Inventory.known())
 def test_the_versions_on_the_page_agree_with_the_inventories(version: str) -> None:
-    """An inventory has every class with code of its own; the page has the bases besides."""
+    """An inventory has every class that defines code; the page also has the bases."""
     generators = Inventory.load(version).sections["generators"]
     owners = {
         group.partition(" > ")[0]
@@ -76,9 +77,9 @@ def test_the_versions_on_the_page_agree_with_the_inventories(version: str) -> No
 def test_rows_name_ops_or_say_why_there_is_none() -> None:
     ops = {cls.__name__ for cls in ir.OPS}
     for row in rows():
-        named = set(re.findall(r"`(\w+)`", row.ops))
-        assert named <= ops, row
-        assert named or (row.ops == "none" and row.notes), row
+        names = set(re.findall(r"`(\w+)`", row.ops))
+        assert names <= ops, row
+        assert names or (row.ops == "none" and row.notes), row
 
 
 def test_no_line_is_listed_twice() -> None:

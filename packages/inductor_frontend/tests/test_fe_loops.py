@@ -1,4 +1,5 @@
-"""Loops that torch's frontends refuse but its own passes can make: graphs written by hand, given to the lowering."""
+"""Loops that torch's frontends refuse but its passes can create: handwritten graphs, passed to the
+lowering."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ Body = Callable[..., tuple[Tensor, ...]]
 
 
 def loop(body: Body, *, carried: int) -> ir.Program:
-    """The program of: carry a counter and `carried` matrices while the counter is below `n`; double what results."""
+    """Returns a program that carries a counter and `carried` matrices while the counter is below `n`, and
+    doubles the results."""
     mode = FakeTensorMode(shape_env=ShapeEnv())
     with mode:
         inputs = [torch.zeros((), dtype=torch.int64), *(torch.rand(2, 3) for _ in range(carried))]
@@ -46,8 +48,8 @@ def loop(body: Body, *, carried: int) -> ir.Program:
     graph.output(tuple(graph.call_function(torch.ops.flow.times.default, (r, 2)) for r in results))
     request = LoweringRequest(gm=fx.GraphModule(root, graph), inputs=inputs)
     with capture_session(CaptureOptions()), recorded(request) as recording:
-        built = build_program(recording, BuildContext())
-    return finish(built.program, CaptureOptions()).program
+        translation = build_program(recording, BuildContext())
+    return finish(translation.program, CaptureOptions()).program
 
 
 def after(program: ir.Program, n: int, *matrices: Tensor) -> list[Tensor]:
@@ -93,8 +95,8 @@ def test_what_a_body_hands_to_another_place_is_copied(n: int) -> None:
 
 def test_one_tensor_in_two_places_is_copied() -> None:
     def body(y: Tensor, z: Tensor) -> Any:  # Any: a tuple of one tensor, twice
-        made = plus(y, z)
-        return made, made
+        total = plus(y, z)
+        return total, total
 
     y, z = A, B
     for _ in range(2):
