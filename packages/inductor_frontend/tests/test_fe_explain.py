@@ -120,11 +120,8 @@ def test_the_trace_has_programs_and_explanations() -> None:
     for record in records:
         about = getattr(record, "metadata", {}).get("artifact", {})
         if str(about.get("name", "")).startswith("wrapper_ir_"):
-            payloads[about["name"]] = (
-                about["encoding"],
-                str(getattr(record, "payload", "")),
-                record.metadata,
-            )  # type: ignore[attr-defined]
+            metadata = record.metadata  # type: ignore[attr-defined]  # added by torch
+            payloads[about["name"]] = (about["encoding"], str(getattr(record, "payload", "")), metadata)
     assert {name: encoding for name, (encoding, _, _) in payloads.items()} == {
         "wrapper_ir_inference_captured": "string",
         "wrapper_ir_inference_program": "string",

@@ -1,6 +1,6 @@
-"""PyTorch to Wrapper IR: capture what Inductor scheduled as a typed program.
+"""Captures PyTorch models, as Inductor schedules them, as typed programs of Wrapper IR.
 
-Names are loaded when they are first used: a compiled function out of the cache needs little of this package.
+Names are imported on first use: a compiled function from the cache needs only a small part of this package.
 """
 
 from __future__ import annotations

@@ -8,15 +8,16 @@ elements have gaps.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
+from inductor_frontend.boxed import Boxed
+
 # Any in this file: tensors and numbers of a graph.
-Boxed = Callable[[list[Any]], Sequence[Any]]
 
 _REINTERPRETING = (torch.ops.aten.view_as_real.default, torch.ops.aten.view.dtype)
 

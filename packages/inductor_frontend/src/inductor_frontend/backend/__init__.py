@@ -18,11 +18,11 @@ __all__ = ["BackendOptions", "wrapper_ir_backend"]
 
 def wrapper_ir_backend(
     gm: GraphModule,
-    example_inputs: Sequence[Any],  # Any: tensors, symbolic and plain numbers
+    example_inputs: Sequence[object],  # tensors, symbolic and plain numbers
     *,
-    options: Mapping[str, Any] | None = None,  # Any: values as the user typed them
+    options: Mapping[str, object] | None = None,  # values as the user typed them
     mode: str | None = None,
-) -> Callable[..., Any]:
+) -> Callable[..., Any]:  # Any: the results of the graph
     """Compiles one graph; the entry point that Dynamo calls for each graph.
 
     Compiled code is neither stored in torch's caches nor loaded from them. Raises CaptureError (FE103 for

@@ -20,13 +20,13 @@ from torch._dynamo.aot_compile_types import SerializableCallable
 from inductor_frontend.backend.standalone import CompiledPiece, load_piece, standalone_compile
 from inductor_frontend.errors import BackendError
 
-# Any in this file: tensors and numbers of any graph, and options as the user typed them.
+# Any in this file: results of any graph.
 
 _FILE = "piece.wir"
 
 
 def compile_ahead(
-    gm: fx.GraphModule, inputs: Sequence[Any], options: Mapping[str, Any] | None, mode: str | None
+    gm: fx.GraphModule, inputs: Sequence[object], options: Mapping[str, object] | None, mode: str | None
 ) -> AheadPiece:
     """Compiles a Dynamo graph to a piece.
 
@@ -52,7 +52,7 @@ class AheadPiece(SerializableCallable):
         self.piece = piece
         self.options = options
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         """Runs the graph and returns its results."""
         return self.piece(*args, **kwargs)
 

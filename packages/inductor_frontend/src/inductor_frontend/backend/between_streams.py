@@ -7,15 +7,12 @@ program.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 
+from inductor_frontend.boxed import Boxed
 from inductor_frontend.scope.outer_streams import OuterStreams
-
-# Any: tensors and numbers of any graph.
-Boxed = Callable[[list[Any]], Sequence[Any]]
 
 
 def between_streams(run: Boxed, outer: OuterStreams) -> Boxed:
@@ -24,7 +21,7 @@ def between_streams(run: Boxed, outer: OuterStreams) -> Boxed:
     # torch 2.11 lacks the module; its graphs name no streams
     from torch._dynamo.graph_bytecode_inputs import get_external_object_by_index
 
-    def call(args: list[Any]) -> Sequence[Any]:
+    def call(args: list[object]) -> Sequence[object]:
         current = torch.cuda.current_stream()  # torch.cuda's events accept only torch.cuda streams
         streams = [get_external_object_by_index(n) for n in outer.streams]
         for stream in streams:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import torch
 from torch._dynamo.convert_frame import compile_lock
@@ -16,6 +16,7 @@ from inductor_frontend.backend.between_streams import between_streams
 from inductor_frontend.backend.live_graphs import FunctionInfo, GraphInfo
 from inductor_frontend.backend.observing import observe
 from inductor_frontend.backend.visible import log_code, profiled
+from inductor_frontend.boxed import Boxed
 from inductor_frontend.cache.graph_entry import CompiledGraph
 from inductor_frontend.errors import BackendError
 from inductor_frontend.lazy_bits import resolving
@@ -25,9 +26,6 @@ from wrapper_ir.analysis.inputs import written_params
 from wrapper_ir.errors import WirError
 from wrapper_ir.operators.policy import ALL_OPERATORS
 from wrapper_ir.plugins.protocols import Emitter, OperatorEmitter
-
-# Any in this file: tensors and numbers of any graph.
-Boxed = Callable[[list[Any]], Sequence[Any]]
 
 
 class _OwnCode(OutputCode):
@@ -61,7 +59,7 @@ def marked(call: Boxed) -> Boxed:
     return call
 
 
-def boxed(graph: CompiledGraph, emitter: Emitter[Any], facts: CallFacts | None = None) -> Boxed:
+def boxed(graph: CompiledGraph, emitter: Emitter[object], facts: CallFacts | None = None) -> Boxed:
     """Compiles a graph with `emitter`, and returns a callable that accepts the graph's inputs.
 
     Reports the graph to the observers of compilations. Raises BackendError FE401 if the emitter fails.
@@ -106,7 +104,7 @@ def boxed(graph: CompiledGraph, emitter: Emitter[Any], facts: CallFacts | None =
 def _picking(run: Boxed, positions: Sequence[int]) -> Boxed:
     """Returns `run` called with the graph inputs at `positions`, in that order."""
 
-    def call(args: list[Any]) -> Sequence[Any]:
+    def call(args: list[object]) -> Sequence[object]:
         operands = [args[p] for p in positions]
         args.clear()
         return run(operands)
@@ -132,7 +130,7 @@ def deferred(make: Callable[[bool], tuple[Boxed, bool]]) -> Boxed:
     """
     state = _Deferred(make)
 
-    def call(args: list[Any]) -> Sequence[Any]:
+    def call(args: list[object]) -> Sequence[object]:
         return state.call(args)
 
     return marked(call)
@@ -149,7 +147,7 @@ class _Deferred:
         self._made: tuple[Boxed, bool] | None = None
         self._failure: BaseException | None = None
 
-    def call(self, args: list[Any]) -> Sequence[Any]:
+    def call(self, args: list[object]) -> Sequence[object]:
         """Runs the graph; compiles it first if necessary. Raises BackendError FE402 after a failure."""
         keep = torch._C._autograd._get_current_graph_task_keep_graph()
         run, overwrites = self._made or self._compile(keep)

@@ -14,12 +14,13 @@ from torch._inductor import config as inductor_config
 from torch._inductor.compile_fx import compile_fx
 from torch.fx import GraphModule
 
-from inductor_frontend.backend.calling import Boxed, CallFacts, boxed, deferred
+from inductor_frontend.backend.calling import CallFacts, boxed, deferred
 from inductor_frontend.backend.fallback import Fallback, counting_faults
 from inductor_frontend.backend.graph import compile_graph
 from inductor_frontend.backend.live_graphs import FunctionInfo
 from inductor_frontend.backend.options import BackendOptions
 from inductor_frontend.backend.request import GraphRequest
+from inductor_frontend.boxed import Boxed
 from inductor_frontend.cache.function_entry import RuntimeFacts, encode_facts, store_function
 from inductor_frontend.cache.operators import NoCanonicalForm
 from inductor_frontend.cache.sizes import Json
@@ -34,7 +35,7 @@ from wrapper_ir.errors import StoreError
 from wrapper_ir.plugins.protocols import Emitter
 from wrapper_ir_runtime.cache import Store
 
-# Any in this file: tensors and numbers of any graph, and torch's untyped records.
+# Any in this file: tensors and numbers of any graph, and torch's untyped objects.
 
 # With these options torch reports what autograd does around the graphs, as for ahead-of-time compilation. Its
 # cache never hits, since the key is random, and `calling._OwnCode` refuses to be stored.
@@ -62,7 +63,7 @@ class Compilation:
     def __init__(
         self,
         options: BackendOptions,
-        emitter: Emitter[Any],
+        emitter: Emitter[object],
         store: Store | None,
         function: FunctionInfo | None = None,
     ) -> None:
@@ -78,7 +79,7 @@ class Compilation:
     def _fallback(self) -> Fallback:
         return Fallback(self.inductor_options, self.functorch_options())
 
-    def run(self, gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+    def run(self, gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., object]:
         """Compiles the function and returns its callable."""
         options = known_options(self.functorch_options(), functorch_config)
         self.checks = graph_checks(gm)
@@ -99,7 +100,7 @@ class Compilation:
         """Returns the options of torch's cache."""
         return functorch_patches()
 
-    def inner(self, gm: GraphModule, inputs: Sequence[Any], *_: Any, **facts: Any) -> Boxed:
+    def inner(self, gm: GraphModule, inputs: Sequence[object], *_: object, **facts: object) -> Boxed:
         """Compiles one graph and returns its callable."""
         return self.compile(GraphRequest(gm, inputs, facts, self.checks))[0]
 
@@ -129,7 +130,7 @@ class ToldCompilation(Compilation):
     def __init__(
         self,
         options: BackendOptions,
-        emitter: Emitter[Any],
+        emitter: Emitter[object],
         store: Store | None,
         symbols: SymbolState,
         function: FunctionInfo | None = None,
@@ -142,7 +143,7 @@ class ToldCompilation(Compilation):
         """Returns the options under which torch reports the runtime wrappers."""
         return {**functorch_patches(), **_TELLING}
 
-    def run(self, gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+    def run(self, gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., object]:
         """Compiles the function and returns its callable."""
         self._guards = _aliasing_guards()
         state = random.getstate()  # torch draws its random cache key from this generator
@@ -151,7 +152,7 @@ class ToldCompilation(Compilation):
         finally:
             random.setstate(state)
 
-    def facts(self, compiled: Callable[..., Any]) -> RuntimeFacts:
+    def facts(self, compiled: Callable[..., object]) -> RuntimeFacts:
         """Returns the runtime facts of the function that `run` compiled. Raises NoCanonicalForm."""
         if _aliasing_guards() != self._guards:
             raise NoCanonicalForm("inputs that share memory")
@@ -164,7 +165,7 @@ class KeptCompilation(ToldCompilation):
     def __init__(
         self,
         options: BackendOptions,
-        emitter: Emitter[Any],
+        emitter: Emitter[object],
         store: Store,
         key: str,
         symbols: SymbolState,
@@ -178,7 +179,7 @@ class KeptCompilation(ToldCompilation):
         self.record: dict[str, Json] | None = None
         self.has_backward = False
 
-    def run(self, gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+    def run(self, gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., object]:
         """Compiles the function, stores it if it is complete, and returns its callable."""
         compiled = super().run(gm, inputs)
         try:
@@ -188,7 +189,7 @@ class KeptCompilation(ToldCompilation):
         self.store_if_complete()
         return compiled
 
-    def inner(self, gm: GraphModule, inputs: Sequence[Any], *_: Any, **facts: Any) -> Boxed:
+    def inner(self, gm: GraphModule, inputs: Sequence[object], *_: object, **facts: object) -> Boxed:
         """Compiles one graph. A backward graph without symbolic sizes as inputs is compiled on its first
         call."""
         request = GraphRequest(gm, inputs, facts, self.checks)

@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch._dynamo.utils import counters, preserve_rng_state
@@ -29,8 +28,6 @@ from wrapper_ir_tools.explain import (
     explanation_text,
     line_share,
 )
-
-# Any in this file: models, their arguments, and torch's untyped interfaces.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,12 +70,12 @@ class ModelExplanation:
 
 
 def explain(
-    model: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any] | None = None,
+    model: Callable[..., object],
+    args: tuple[object, ...],
+    kwargs: Mapping[str, object] | None = None,
     *,
     emitters: Sequence[str] = ("python",),
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
 ) -> ModelExplanation:
     """Explains how `torch.compile(model, backend="wrapper_ir", options=options)` compiles a call with these
     arguments.
@@ -94,13 +91,13 @@ def explain(
     infos: list[GraphInfo] = []
     parsed = BackendOptions.parse(options, None)
 
-    def backend(gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
+    def backend(gm: GraphModule, inputs: Sequence[object]) -> Callable[..., object]:
         return compile_function(lend(gm, inputs), inputs, parsed, (infos.append,))
 
     torch._dynamo.reset()
     refused_before = counters[COUNTERS]["graphs"]
     try:
-        compiled: Callable[..., Any] = torch.compile(model, backend=backend)
+        compiled: Callable[..., object] = torch.compile(model, backend=backend)
         with preserve_rng_state(), _kept_buffers(model):
             _run(compiled, args, kwargs or {}, model)
         return _explained(infos, emitters, counters[COUNTERS]["graphs"] - refused_before)
@@ -120,7 +117,9 @@ def _explained(infos: Sequence[GraphInfo], emitters: Sequence[str], refused: int
     )
 
 
-def _run(compiled: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], model: Any) -> None:
+def _run(
+    compiled: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object], model: object
+) -> None:
     """Calls the function once, and computes its gradients if it has any."""
     results = [x for x in pytree.tree_leaves(compiled(*args, **kwargs)) if isinstance(x, torch.Tensor)]
     results = [x for x in results if x.requires_grad]
@@ -133,7 +132,7 @@ def _run(compiled: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[st
 
 
 @contextmanager
-def _kept_buffers(model: Any) -> Iterator[None]:
+def _kept_buffers(model: object) -> Iterator[None]:
     """Restores the buffers of a module afterwards."""
     buffers = list(model.buffers()) if isinstance(model, torch.nn.Module) else []
     before = [b.detach().clone() for b in buffers]

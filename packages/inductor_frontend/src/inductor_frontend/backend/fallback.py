@@ -6,7 +6,6 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from torch._dynamo.exc import TorchDynamoException
 from torch._dynamo.utils import counters
@@ -15,9 +14,10 @@ from torch._guards import TracingContext
 from torch._inductor import config as inductor_config
 from torch._inductor.compile_fx import compile_fx_inner
 
-from inductor_frontend.backend.calling import Boxed, marked
+from inductor_frontend.backend.calling import marked
 from inductor_frontend.backend.graph_copy import GraphCopy, SymbolSnapshot
 from inductor_frontend.backend.request import GraphRequest
+from inductor_frontend.boxed import Boxed
 from inductor_frontend.errors import BackendError, FallbackWarning
 from wrapper_ir.errors import ExecutionError, PluginError, StoreError, WirError
 
@@ -125,12 +125,11 @@ class Fallback:
         return _boxed(code)
 
 
-def _boxed(run: Callable[[list[Any]], Any]) -> Boxed:  # Any: tensors and numbers
+def _boxed(run: Callable[[list[object]], Sequence[object]]) -> Boxed:
     """Returns `run` as a function that torch does not cache."""
 
-    def call(args: list[Any]) -> Sequence[Any]:
-        results: Sequence[Any] = run(args)
-        return results
+    def call(args: list[object]) -> Sequence[object]:
+        return run(args)
 
     return marked(call)
 
@@ -157,7 +156,7 @@ class _Forward:
         context = TracingContext.try_get()
         self._strides = str(None if context is None else context.output_strides)
 
-    def call(self, args: list[Any]) -> Sequence[Any]:  # Any: tensors and numbers
+    def call(self, args: list[object]) -> Sequence[object]:
         """Runs the current code of the graph."""
         return self._run(args)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch._guards import TracingContext
@@ -26,16 +25,15 @@ from inductor_frontend.lazy_bits import share_lazily
 from wrapper_ir.plugins.protocols import Emitter
 from wrapper_ir_runtime.cache import Store
 
-# Any in this file: tensors and numbers of any graph.
 _LOG = logging.getLogger(__name__)
 
 
 def compile_function(
     gm: GraphModule,
-    inputs: Sequence[Any],
+    inputs: Sequence[object],
     options: BackendOptions,
     observers: tuple[Callable[[GraphInfo], object], ...] = (),
-) -> Callable[..., Any]:
+) -> Callable[..., object]:
     """Compiles a function; `observers` are called with each of its graphs when that is compiled.
 
     Raises CaptureError, HookError, ConversionError and BackendError; after a fallback to Inductor, its
@@ -48,7 +46,7 @@ def compile_function(
         return _compiled(gm, inputs, options, describe_function(gm, observers))
 
 
-def _eager(gm: GraphModule, options: BackendOptions) -> Callable[..., Any]:
+def _eager(gm: GraphModule, options: BackendOptions) -> Callable[..., object]:
     refusal = CaptureError(
         "FE106",
         "an input with the conjugate or negative bit shares the memory of another input",
@@ -61,8 +59,8 @@ def _eager(gm: GraphModule, options: BackendOptions) -> Callable[..., Any]:
 
 
 def _compiled(
-    gm: GraphModule, inputs: Sequence[Any], options: BackendOptions, function: FunctionInfo
-) -> Callable[..., Any]:
+    gm: GraphModule, inputs: Sequence[object], options: BackendOptions, function: FunctionInfo
+) -> Callable[..., object]:
     emitter, store = options.find_emitter(), options.store()
     if torch.compiler.config.force_disable_caches:
         store = None
@@ -90,12 +88,12 @@ def _compiled(
 
 def _compiled_plainly(
     gm: GraphModule,
-    inputs: Sequence[Any],
+    inputs: Sequence[object],
     options: BackendOptions,
-    emitter: Emitter[Any],
+    emitter: Emitter[object],
     store: Store | None,
     function: FunctionInfo,
-) -> Callable[..., Any]:
+) -> Callable[..., object]:
     """Compiles the function; each of its graphs is loaded from the cache if it is cached."""
     prepare_kernels(inputs)
     from inductor_frontend.backend.compilation import Compilation

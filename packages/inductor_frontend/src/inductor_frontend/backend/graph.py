@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch._guards import TracingContext
@@ -129,7 +128,7 @@ class _Strides:
     output_strides: list[tuple[str, ...] | None]
 
 
-def _report_strides(inputs: Sequence[Any], strides: Sequence[tuple[Size, ...] | None]) -> None:
+def _report_strides(inputs: Sequence[object], strides: Sequence[tuple[Size, ...] | None]) -> None:
     printer = SymExprPrinter()
     texts = [None if s is None else tuple(printer.doprint(x) for x in s) for s in strides]
     set_tracing_context_output_strides(inputs, _Strides(texts))  # type: ignore[arg-type]  # reads one attribute

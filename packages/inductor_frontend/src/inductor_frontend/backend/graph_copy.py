@@ -26,7 +26,7 @@ class GraphCopy:
         self._name = type(gm).__name__
         self._meta = dict(gm.meta)
         self._symbols = {"shape_env": gm.shape_env} if hasattr(gm, "shape_env") else {}
-        self._attributes: Mapping[str, Any] = {name: _copied(_attribute(gm, name)) for name in _named(gm)}
+        self._attributes: Mapping[str, object] = {name: _copied(_attribute(gm, name)) for name in _named(gm)}
 
     def make(self) -> fx.GraphModule:
         """Creates the graph module. Call it once: the caller may change the module."""
@@ -46,13 +46,13 @@ def _named(gm: fx.GraphModule) -> dict[str, None]:
 
 
 def _attribute(gm: fx.GraphModule, path: str) -> Any:
-    value: Any = gm
+    value: object = gm
     for name in path.split("."):
         value = getattr(value, name)
     return value
 
 
-def _copied(value: Any) -> Any:
+def _copied(value: object) -> Any:
     return GraphCopy(value) if isinstance(value, fx.GraphModule) else value
 
 
@@ -88,7 +88,7 @@ class SymbolSnapshot:
             self._env._update_version_counter()
 
 
-def _plain_copy(value: Any) -> Any:
+def _plain_copy(value: object) -> Any:
     """Copies a table and the lists in it; returns any other value unchanged."""
     if isinstance(value, dict):
         copied = copy.copy(value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 import torch
 from torch._inductor import config as inductor_config
@@ -96,9 +95,11 @@ _FOLLOWED: Mapping[str, str] = MappingProxyType(
 """Options of Inductor's wrapper -> options of the backend that default to their values."""
 
 
-def followed() -> dict[str, Any]:
+def followed() -> dict[str, object]:
     """Returns options of the backend that follow Inductor's current configuration."""
-    options: dict[str, Any] = {own: bool(getattr(inductor_config, name)) for name, own in _FOLLOWED.items()}
+    options: dict[str, object] = {
+        own: bool(getattr(inductor_config, name)) for name, own in _FOLLOWED.items()
+    }
     if inductor_config.triton.cudagraphs:
         options["recordings"] = RECORDINGS
     if inductor_config.nan_asserts:
@@ -116,7 +117,7 @@ def is_inductors(name: object) -> bool:
     return canonical_name(name) in inductor_config.get_config_copy()
 
 
-def with_tuning(options: Mapping[str, Any]) -> dict[str, Any]:  # Any: values as the user typed them
+def with_tuning(options: Mapping[str, object]) -> dict[str, object]:
     """Replaces `max_autotune` by options of the backend, and removes `freezing`: weights are inputs of
     graphs."""
     result = dict(options)
@@ -125,16 +126,16 @@ def with_tuning(options: Mapping[str, Any]) -> dict[str, Any]:  # Any: values as
     return _without(_FREEZING, result) if _asks(_FREEZING, result) else result
 
 
-def _asks(name: str, options: Mapping[str, Any]) -> bool:
+def _asks(name: str, options: Mapping[str, object]) -> bool:
     return any(value is True for n, value in options.items() if canonical_name(n) == name)
 
 
-def _without(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def _without(name: str, options: Mapping[str, object]) -> dict[str, object]:
     return {n: value for n, value in options.items() if canonical_name(n) != name}
 
 
 def tell_ignored(
-    options: Mapping[str, Any],  # Any: values as the user typed them
+    options: Mapping[str, object],  # values as the user typed them
     mode: str | None,
     capture: CaptureOptions,
 ) -> None:
@@ -154,7 +155,9 @@ def _recording_defaults() -> dict[str, object]:
     return {name: current[name] for name in _COUNTERPARTS if ".cudagraph_" in name and name in current}
 
 
-def inductor_settings(options: Mapping[str, Any]) -> dict[str, object]:  # Any: values as the user typed them
+def inductor_settings(
+    options: Mapping[str, object],
+) -> dict[str, object]:
     """Returns the options of Inductor that configure its lowering, by canonical name, checked as torch checks
     them.
 

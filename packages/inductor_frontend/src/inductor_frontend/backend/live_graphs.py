@@ -11,7 +11,6 @@ import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 from torch._guards import CompileContext
 from torch.fx import GraphModule
@@ -57,7 +56,7 @@ class GraphInfo:
     function: FunctionInfo
     kind: str
     artifact: Artifact
-    emitter: Emitter[Any]  # Any: each emitter has its own result type
+    emitter: Emitter[object]
     program: CompiledProgram
     guarded: ir.Guarded
     from_cache: bool

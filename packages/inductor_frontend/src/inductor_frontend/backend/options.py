@@ -33,7 +33,7 @@ from wrapper_ir.plugins.protocols import Emitter, PersistentBufferEmitter, Recor
 from wrapper_ir.plugins.registry import emitter
 from wrapper_ir_runtime.cache import Store, open_cache
 
-# Any in this file: options as the user typed them, and the results of emitters.
+# Any in this file: the type of an options field, and objects of that type.
 _PRINTER = {
     "aot_inductor.debug_intermediate_value_printer": "debug_values",
     "aot_inductor.filtered_kernel_names": "debug_filter",
@@ -77,7 +77,7 @@ class BackendOptions:
     `inductor`: options of Inductor, by name, that are set while the function is compiled.
     """
 
-    emitter: str | Emitter[Any] = "python"
+    emitter: str | Emitter[object] = "python"
     persistent_buffers: bool = False
     planned_memory: bool = True
     passes: str = ""
@@ -90,7 +90,7 @@ class BackendOptions:
     inductor: Mapping[str, object] = field(default_factory=dict)
 
     @staticmethod
-    def parse(options: Mapping[str, Any] | None, mode: str | None = None) -> BackendOptions:
+    def parse(options: Mapping[str, object] | None, mode: str | None = None) -> BackendOptions:
         """Parses torch.compile's dictionary and the options of its `mode`.
 
         Raises CaptureError FE103 for unknown names and modes, and for wrong values.
@@ -131,7 +131,7 @@ class BackendOptions:
         """The name of the emitter."""
         return self.emitter if isinstance(self.emitter, str) else self.emitter.name
 
-    def find_emitter(self) -> Emitter[Any]:
+    def find_emitter(self) -> Emitter[object]:
         """Returns the emitter, configured by the options.
 
         Raises BackendError FE401 if no emitter of this name is installed or it does not load, and
@@ -193,7 +193,7 @@ class BackendOptions:
         return open_cache(folders).store("graphs", count) if on else None
 
 
-def _with_recordings(options: Mapping[str, Any]) -> dict[str, Any]:
+def _with_recordings(options: Mapping[str, object]) -> dict[str, object]:
     """Replaces Inductor's option for CUDA graphs by the backend's `recordings`."""
     result = dict(options)
     if "triton.cudagraphs" in result:
@@ -202,7 +202,7 @@ def _with_recordings(options: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _with_debug_values(options: Mapping[str, Any]) -> dict[str, Any]:
+def _with_debug_values(options: Mapping[str, object]) -> dict[str, object]:
     """Replaces Inductor's options for printing values by the backend's, and numeric levels by their names."""
     result = {_PRINTER.get(canonical_name(name), name): value for name, value in options.items()}
     if "debug_values" in result:
@@ -210,7 +210,7 @@ def _with_debug_values(options: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _unable(option: str, emitter: Emitter[Any], what: str) -> CaptureError:
+def _unable(option: str, emitter: Emitter[object], what: str) -> CaptureError:
     return CaptureError(
         "FE103",
         f"option {option!r}: the emitter {emitter.name!r} cannot {what}",
@@ -218,14 +218,14 @@ def _unable(option: str, emitter: Emitter[Any], what: str) -> CaptureError:
     )
 
 
-def _installed(name: str) -> Emitter[Any]:
+def _installed(name: str) -> Emitter[object]:
     try:
         return emitter(name)
     except PluginError as error:
         raise BackendError("FE401", f"no emitter {name!r}: {error}") from error
 
 
-def _require_known(options: Mapping[str, Any], names: Set[str]) -> None:
+def _require_known(options: Mapping[str, object], names: Set[str]) -> None:
     """Raises CaptureError FE103 for options whose name is not in `names`."""
     unknown = sorted(str(name) for name in options if name not in names)
     if unknown:
@@ -234,29 +234,29 @@ def _require_known(options: Mapping[str, Any], names: Set[str]) -> None:
         raise CaptureError("FE103", f"unknown options {unknown}", hint=f"{suggestion}known: {sorted(names)}")
 
 
-def _unsupported(value: Any) -> OnUnsupported:
+def _unsupported(value: object) -> OnUnsupported:
     return (
         read_settings().on_unsupported if value is None else on_unsupported(value, "option 'on_unsupported'")
     )
 
 
-def _flag(name: str, value: Any) -> bool:
+def _flag(name: str, value: object) -> bool:
     if isinstance(value, bool):
         return value
     raise CaptureError("FE103", f"option {name!r} is {value!r}", hint="True or False")
 
 
-def _count(name: str, value: Any) -> int:
+def _count(name: str, value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
     raise CaptureError("FE103", f"option {name!r} is {value!r}", hint="a number, 0 for none")
 
 
-def _emitter(value: Any) -> str | Emitter[Any]:
+def _emitter(value: Any) -> str | Emitter[object]:
     if isinstance(value, str):
         return value
     if callable(getattr(value, "compile", None)) and isinstance(getattr(value, "name", None), str):
-        instance: Emitter[Any] = value
+        instance: Emitter[object] = value
         return instance
     raise CaptureError(
         "FE103",
@@ -265,7 +265,7 @@ def _emitter(value: Any) -> str | Emitter[Any]:
     )
 
 
-def _passes(value: Any) -> str:
+def _passes(value: object) -> str:
     """Returns the pipeline in canonical text form."""
     if not isinstance(value, str):
         raise CaptureError("FE103", f"option 'passes' is {value!r}", hint="a pipeline in text form")
@@ -282,7 +282,7 @@ def _passes(value: Any) -> str:
         ) from error
 
 
-def _cache(value: Any) -> bool | str | None:
+def _cache(value: object) -> bool | str | None:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -292,13 +292,13 @@ def _cache(value: Any) -> bool | str | None:
     raise CaptureError("FE103", f"option 'cache' is {value!r}", hint="True, False, or a folder")
 
 
-def _folder(value: Any) -> Path | None:
+def _folder(value: object) -> Path | None:
     if value is None or isinstance(value, str | os.PathLike):
         return Path(value) if value else None
     raise CaptureError("FE103", f"option 'memory_report' is {value!r}", hint="a folder")
 
 
-def _dataclass_of(cls: type[Any], options: Mapping[str, Any], prefix: str) -> Any:
+def _dataclass_of(cls: type[Any], options: Mapping[str, object], prefix: str) -> Any:
     """Creates an options dataclass from a dictionary; checks every value against the type of its field."""
     kinds = typing.get_type_hints(cls)
     if unknown := sorted(str(name) for name in options if name not in kinds):
@@ -319,7 +319,7 @@ def _dataclass_of(cls: type[Any], options: Mapping[str, Any], prefix: str) -> An
     return cls(**values)
 
 
-def _fits(value: Any, kind: Any) -> bool:
+def _fits(value: object, kind: Any) -> bool:
     if isinstance(kind, types.UnionType):
         return any(_fits(value, one) for one in typing.get_args(kind))
     if typing.get_origin(kind) is typing.Literal:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 import torch
 
@@ -18,7 +17,7 @@ _COMPILED_AS_A_WHOLE = frozenset({"cpu", "meta"})
 """Types of devices whose kernels need no preparation: one compiler run compiles them with the program."""
 
 
-def prepare_kernels(inputs: Sequence[Any]) -> None:  # Any: tensors, symbolic and plain numbers
+def prepare_kernels(inputs: Sequence[object]) -> None:
     """Prepares the Triton kernel runtime for the devices of a graph's inputs, except the host.
 
     Kernels for the host are compiled as a whole by an installed compiler.

@@ -20,8 +20,9 @@ from torch._functorch.aot_autograd import prepare_aot_module_simplified
 from torch._guards import TracingContext, tracing
 from torch.fx import GraphModule
 
-from inductor_frontend.backend.calling import Boxed, CallFacts, boxed, deferred
+from inductor_frontend.backend.calling import CallFacts, boxed, deferred
 from inductor_frontend.backend.live_graphs import FunctionInfo
+from inductor_frontend.boxed import Boxed
 from inductor_frontend.cache.function_entry import CompiledFunction
 from inductor_frontend.errors import BackendError
 from wrapper_ir.plugins.protocols import Emitter
@@ -38,7 +39,7 @@ class _Ready(InductorOutput[Any]):
     def pre_save(self) -> None:
         """Does nothing: the graph is never stored in torch's cache."""
 
-    def load(self, example_inputs: Sequence[Any]) -> Any:
+    def load(self, example_inputs: Sequence[object]) -> Any:
         """Returns the callable."""
         return self.call
 
@@ -72,12 +73,12 @@ class _NoGraph:
 def restore(
     entry: CompiledFunction,
     gm: GraphModule,
-    inputs: Sequence[Any],
-    emitter: Emitter[Any],
+    inputs: Sequence[object],
+    emitter: Emitter[object],
     function: FunctionInfo | None = None,
     *,
     is_guarded: bool = True,
-) -> Callable[..., Any]:
+) -> Callable[..., object]:
     """Returns the graphs of `entry` in the runtime wrappers of torch's autograd, as one callable.
 
     `is_guarded`: whether Dynamo checks the inputs. `function` describes the function for tools. Raises
@@ -94,16 +95,16 @@ def restore(
         parameters, fake_inputs, config = prepared[1], prepared[4], prepared[6]
         run = _result(entry, emitter, facts).wrap_post_compile(fake_inputs, config, {})
 
-    def call(*args: Any) -> Any:
+    def call(*args: object) -> Any:
         return run([*parameters, *args])
 
     return _hidden(call, "compiled function")
 
 
-def _hidden(call: Callable[..., Any], reason: str) -> Callable[..., Any]:
+def _hidden(call: Callable[..., object], reason: str) -> Callable[..., object]:
     """Returns `call`, which Dynamo does not trace."""
     disable: Any = torch._dynamo.disable  # torch leaves it untyped
-    hidden: Callable[..., Any] = disable(call, reason=reason)
+    hidden: Callable[..., object] = disable(call, reason=reason)
     return hidden
 
 
@@ -122,7 +123,7 @@ def _preparation() -> dict[str, Any]:
 
 
 def _result(
-    entry: CompiledFunction, emitter: Emitter[Any], call: CallFacts
+    entry: CompiledFunction, emitter: Emitter[object], call: CallFacts
 ) -> GenericAOTAutogradResult[Any, Any]:
     """Creates torch's cache entry of a compiled function; fields that only its logs read stay empty."""
     facts = entry.facts
@@ -134,7 +135,7 @@ def _result(
             backward_state_indices=[],
             num_symints_saved_for_bw_=facts.saved_sizes,
         )
-    values: dict[str, Any] = {
+    values: dict[str, object] = {
         "compiled_fw": _Ready(boxed(entry.forward, emitter, call)),
         "compiled_bw": backward,
         "runtime_metadata": facts.metadata,

@@ -19,13 +19,14 @@ from torch._inductor import config as inductor_config
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from inductor_frontend.backend.calling import Boxed, boxed
+from inductor_frontend.backend.calling import boxed
 from inductor_frontend.backend.compilation import ToldCompilation
 from inductor_frontend.backend.graph import compile_graph
 from inductor_frontend.backend.graph_copy import GraphCopy
 from inductor_frontend.backend.options import BackendOptions
 from inductor_frontend.backend.request import GraphRequest
 from inductor_frontend.backend.restored import restore
+from inductor_frontend.boxed import Boxed
 from inductor_frontend.cache.function_entry import CompiledFunction, RuntimeFacts, encode_facts, read_facts
 from inductor_frontend.cache.graph_entry import CompiledGraph, described, load_graph
 from inductor_frontend.cache.operators import NoCanonicalForm
@@ -37,7 +38,7 @@ from wrapper_ir.artifact.file import save
 from wrapper_ir.plugins.protocols import Emitter
 from wrapper_ir_runtime.cache import DamagedEntry
 
-# Any in this file: tensors and numbers of any graph, and options as the user typed them.
+# Any in this file: results of any graph.
 
 _KEY = f"piece of torch {torch.__version__}"
 _FUNCTION = "inductor_frontend.function"
@@ -59,7 +60,7 @@ class CompiledPiece:
     inputs: int
     call: Callable[..., Any]
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> Any:
         """Runs the graph and returns its results. Raises BackendError FE364 for another number of
         arguments."""
         if len(args) != self.inputs:
@@ -83,10 +84,10 @@ class CompiledPiece:
 
 def standalone_compile(
     gm: fx.GraphModule,
-    example_inputs: Sequence[Any],
+    example_inputs: Sequence[object],
     *,
     dynamic_shapes: Sizes = "from_graph",
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
 ) -> CompiledPiece:
     """Compiles a Dynamo graph, or a part of one, for inference. `gm` is not changed.
 
@@ -121,7 +122,7 @@ def _fake_mode(gm: fx.GraphModule, sizes: Sizes) -> FakeTensorMode:
     return next(modes, None) or FakeTensorMode(shape_env=ShapeEnv())
 
 
-def load_piece(path: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> CompiledPiece:
+def load_piece(path: str | os.PathLike[str], options: Mapping[str, object] | None = None) -> CompiledPiece:
     """Loads a piece from a file; `options` select the emitter.
 
     Nothing is lowered; kernels are loaded from the cache or compiled. While Dynamo traces, the piece's guards
@@ -142,7 +143,7 @@ def load_piece(path: str | os.PathLike[str], options: Mapping[str, Any] | None =
     return CompiledPiece(graph.artifact, len(facts.metadata.input_info), _restored(graph, facts, emitter))
 
 
-def _restored(graph: CompiledGraph, facts: RuntimeFacts, emitter: Emitter[Any]) -> Callable[..., Any]:
+def _restored(graph: CompiledGraph, facts: RuntimeFacts, emitter: Emitter[object]) -> Callable[..., object]:
     empty = fx.Graph()
     empty.output(())
     entry = CompiledFunction(forward=graph, backward=None, facts=facts)
@@ -177,7 +178,7 @@ class _Piece(ToldCompilation):
         super().__init__(options, options.find_emitter(), None, symbols)
         self._graph: CompiledGraph | None = None
 
-    def inner(self, gm: fx.GraphModule, inputs: Sequence[Any], *_: Any, **facts: Any) -> Boxed:
+    def inner(self, gm: fx.GraphModule, inputs: Sequence[object], *_: object, **facts: object) -> Boxed:
         """Compiles the graph. Raises BackendError FE361 if it needs gradients."""
         if not facts.get("is_inference"):
             raise BackendError(
@@ -189,7 +190,7 @@ class _Piece(ToldCompilation):
         self._graph = compile_graph(request, self.options, None)[0]
         return boxed(self._graph, self.emitter)
 
-    def kept(self, call: Callable[..., Any], more: Mapping[str, str]) -> CompiledPiece:
+    def kept(self, call: Callable[..., object], more: Mapping[str, str]) -> CompiledPiece:
         """Returns the piece, with the entries of `more` in its metadata. Raises BackendError FE362."""
         try:
             if self._graph is None:

@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from logging import DEBUG, INFO
-from typing import Any
 
 import torch
 from torch._inductor import config
@@ -15,18 +14,17 @@ from torch._inductor.async_compile import kernel_code_log
 from torch._inductor.codecache import output_code_log
 from torch.autograd import profiler
 
+from inductor_frontend.boxed import Boxed
 from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.plugins.protocols import Emitter
 from wrapper_ir.text import print_program
 
-# Any in this file: tensors and numbers of any graph, and code of any emitter.
 _LANGUAGES = {"cpp": "CPP", "triton": "Triton"}
 """Kinds of kernels -> their names in Inductor's log."""
-Boxed = Callable[[list[Any]], Sequence[Any]]
 
 
-def log_code(artifact: Artifact, emitter: Emitter[Any]) -> None:
+def log_code(artifact: Artifact, emitter: Emitter[object]) -> None:
     """Writes the emitted code and its kernels to torch's logs of Inductor's code, if they are enabled."""
     if output_code_log.isEnabledFor(DEBUG):
         output_code_log.debug("Output code: \n%s", emitted_code(artifact, emitter))
@@ -37,7 +35,7 @@ def log_code(artifact: Artifact, emitter: Emitter[Any]) -> None:
             )
 
 
-def emitted_code(artifact: Artifact, emitter: Emitter[Any]) -> str:
+def emitted_code(artifact: Artifact, emitter: Emitter[object]) -> str:
     """Returns the emitted code as text; if the emitter cannot emit code, the reason and the program."""
     try:
         code = emitter.emit(artifact)
@@ -59,7 +57,7 @@ def profiled(call: Boxed, artifact: Artifact, graph_id: object) -> Boxed:
         digest = hashlib.sha256(print_program(artifact.program).encode()).hexdigest()
         return f"## Call CompiledFxGraph {digest} ##"
 
-    def run(args: list[Any]) -> Sequence[Any]:
+    def run(args: list[object]) -> Sequence[object]:
         if not profiler._is_profiler_enabled:
             return call(args)
         with torch._C._profiler._RecordFunctionFast(name(), keyword_values={"scope": "user_scope"}):
@@ -69,7 +67,7 @@ def profiled(call: Boxed, artifact: Artifact, graph_id: object) -> Boxed:
 
 
 def _marked(call: Boxed, name: str) -> Boxed:
-    def run(args: list[Any]) -> Sequence[Any]:
+    def run(args: list[object]) -> Sequence[object]:
         with torch.profiler.record_function(name):
             return call(args)
 
