@@ -184,6 +184,7 @@ def test_wrappers() -> None:
     context = {"block": (1, 32), "dtype": ir.DType.I8, "eps": float("inf")}
     assert subclass.unwrap(Wrapper("inner", context, (5, 3))) == ["inner", 5]
     made = subclass.wrap(["inner", 6])
+    assert isinstance(made, Wrapper)
     assert (made.a, made.context, made.shape) == ("inner", context, (6, 3))
     for other in (Wrapper("inner", {}, (5, 3)), Wrapper("inner", context, (5, 4)), object()):
         with pytest.raises(ExecutionError, match=r"WIR926.*Wrapper"):

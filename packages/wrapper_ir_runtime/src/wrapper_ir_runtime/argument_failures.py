@@ -1,6 +1,7 @@
-"""Errors of calls with other arguments than a program takes, as coded ones that name the argument.
+"""Converts errors of calls with wrong arguments into coded ones that name the argument.
 
-Python raises them where it binds the arguments of a function or takes a list apart. Nothing is looked at before that.
+Python raises these when it binds the arguments of a function or unpacks a list. Nothing is checked
+beforehand.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ import re
 from collections.abc import Callable, Sequence
 from functools import wraps
 from types import TracebackType
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from wrapper_ir import ir
 from wrapper_ir.errors import ArgumentError
+from wrapper_ir_runtime.parameters import Arguments
 from wrapper_ir_runtime.traces import file_of, traces_of
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., object])
 _BOUND = (AttributeError, TypeError, ValueError)
 _PLACE = re.compile(r"arguments\[([01])\]\[(.*?)\](?=[\[:])")
 _UNPACKED = re.compile(r"= (\w+)$")
@@ -25,38 +27,42 @@ _CAPTURED = "call it with the structure of arguments that it was captured with"
 
 
 def coded_arguments(function: Function) -> Function:
-    """The function, which raises ArgumentError WIR926 for missing, unknown and repeated arguments, and for those which it
-    cannot take apart."""
+    """Wraps a function: missing, unknown, repeated and malformed arguments raise ArgumentError WIR926."""
 
     @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> object:
         try:
             return function(*args, **kwargs)
         except _BOUND as error:
-            found = binding_failure(error)
-            if found is None:
+            failure = binding_failure(error)
+            if failure is None:
                 raise
-            raise found from error
+            raise failure from error
 
     return cast(Function, call)  # the same signature
 
 
 def binding_failure(error: Exception) -> ArgumentError | None:
-    """The coded form of an error that a caught call of a function raised where it took its arguments; None for any other."""
+    """Returns the coded form of an error from binding or unpacking the arguments of a call; None for other
+    errors."""
     trace = error.__traceback__
     if trace is None or not isinstance(error, _BOUND):
         return None
     if trace.tb_next is None:  # the function did not begin
         return ArgumentError("WIR926", f"arguments: {error}") if type(error) is TypeError else None
-    taken = _taken(trace.tb_next)
-    if taken is None or trace.tb_next.tb_next is not None:
+    variable = _taken(trace.tb_next)
+    if variable is None or trace.tb_next.tb_next is not None:
         return None
-    return ArgumentError("WIR926", f"argument {taken}: {error}", hint=_CAPTURED)
+    return ArgumentError("WIR926", f"argument {variable}: {error}", hint=_CAPTURED)
 
 
 def boxed_failure(error: Exception, file: str, names: Sequence[str] = ()) -> ArgumentError | None:
-    """The coded form of an error that came of another number of flat arguments, or of no list of
-    them, in a function of `file`; None for any other. `names` are those of the arguments; without them, the names of the function's variables."""
+    """Returns the coded form of an error from unpacking flat arguments in a function of `file`; None for
+    other errors.
+
+    It covers a wrong number of arguments, and an argument that is not a list. `names` are the names of the
+    arguments. The default is the names of the function's variables.
+    """
     traces = traces_of(error) if isinstance(error, _BOUND) else []
     if not traces or file_of(traces[-1]) != file:
         return None
@@ -65,21 +71,22 @@ def boxed_failure(error: Exception, file: str, names: Sequence[str] = ()) -> Arg
     line = _line(trace)
     if not args or (not line.endswith(f"= {args[0]}") and line != f"{args[0]}.clear()"):
         return None
-    given = trace.tb_frame.f_locals.get(args[0])
-    if not isinstance(given, list):
-        return ArgumentError("WIR926", f"arguments: expected a list, got {type(given).__name__}")
+    arguments = trace.tb_frame.f_locals.get(args[0])
+    if not isinstance(arguments, list):
+        return ArgumentError("WIR926", f"arguments: expected a list, got {type(arguments).__name__}")
     expected = re.search(r"\(expected (\d+)", str(error))
     if expected is None:
         return None
     count = int(expected[1])
-    wanted = list(names or code.co_varnames[1 : 1 + count])
-    missing = wanted[len(given) :]
-    text = f"expected {count}, got {len(given)}" + (f"; missing: {', '.join(missing)}" if missing else "")
+    expected_names = list(names or code.co_varnames[1 : 1 + count])
+    missing = expected_names[len(arguments) :]
+    text = f"expected {count}, got {len(arguments)}" + (f"; missing: {', '.join(missing)}" if missing else "")
     return ArgumentError("WIR926", f"arguments: {text}")
 
 
-def named_failure(error: ArgumentError, signature: ir.Signature, given: Sequence[Any]) -> ArgumentError:
-    """An error of the structure of a call's arguments (see `trees.flatten`), with the names of the arguments."""
+def named_failure(error: ArgumentError, signature: ir.Signature, given: Arguments) -> ArgumentError:
+    """Returns an error about the structure of arguments (see `trees.flatten`) with the names of the
+    arguments."""
     positional, keywords = signature.inputs.children
     names = _positional_names(signature)
     message = error.message
@@ -89,9 +96,9 @@ def named_failure(error: ArgumentError, signature: ir.Signature, given: Sequence
         more = f"; missing: {', '.join(missing)}" if missing else ""
         message = f"arguments: expected {len(positional.children)}, got {count}{more}"
     elif message.startswith("arguments[1]: "):
-        wanted = [json.loads(key) for key in keywords.keys]
-        unknown = [str(key) for key in given[1] if key not in wanted]
-        missing = [str(key) for key in wanted if key not in given[1]]
+        keys_at_capture = [json.loads(key) for key in keywords.keys]
+        unknown = [str(key) for key in given[1] if key not in keys_at_capture]
+        missing = [str(key) for key in keys_at_capture if key not in given[1]]
         message = "arguments: " + "; ".join(
             f"{what}: {', '.join(keys)}"
             for what, keys in (("unexpected", unknown), ("missing", missing))
@@ -107,7 +114,7 @@ def named_failure(error: ArgumentError, signature: ir.Signature, given: Sequence
 
 
 def _positional_names(signature: ir.Signature) -> list[str]:
-    """Names of the arguments by position: of the model's parameters, else of single leaves, else numbers."""
+    """Returns the names of positional arguments: of parameters, else of single leaves, else numbers."""
     children = signature.inputs.children[0].children
     names = [p.name for p in signature.parameters if p.kind is not ir.ParameterKind.KEYWORD]
     leaf = sum(spec.num_leaves for spec in children[: len(names)])
@@ -118,13 +125,13 @@ def _positional_names(signature: ir.Signature) -> list[str]:
 
 
 def _taken(trace: TracebackType) -> str | None:
-    """The variable that the line of a frame takes apart."""
-    found = _UNPACKED.search(_line(trace))
-    return None if found is None else found[1]
+    """Returns the variable that a frame's line unpacks."""
+    match = _UNPACKED.search(_line(trace))
+    return None if match is None else match[1]
 
 
 def _line(trace: TracebackType) -> str:
-    """The last line of the statement that failed: a long one begins with a bracket."""
+    """Returns the last line of the statement that failed. A long statement begins with a parenthesis."""
     code, scope = trace.tb_frame.f_code, trace.tb_frame.f_globals
     number = trace.tb_lineno
     line = linecache.getline(code.co_filename, number, scope).strip()

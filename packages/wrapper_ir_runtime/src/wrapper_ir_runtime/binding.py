@@ -1,4 +1,4 @@
-"""Maps the model's own arguments and results to the flat ones of `main`, for any callable with a boxed form."""
+"""Maps arguments and results of the model to the flat ones of `main`, for any callable with a boxed form."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from typing import Any, cast
 from wrapper_ir import ir
 from wrapper_ir.errors import ArgumentError, ExecutionError, NotSupportedError
 from wrapper_ir.expr import Bool, Float, Int
-from wrapper_ir.plugins.protocols import CallerTensors, CompiledProgram
+from wrapper_ir.plugins.protocols import CompiledProgram
 from wrapper_ir_runtime import sharing
 from wrapper_ir_runtime.argument_failures import named_failure
 from wrapper_ir_runtime.failures import expect_static
+from wrapper_ir_runtime.inputs import Caller
 from wrapper_ir_runtime.parameters import arrange
 from wrapper_ir_runtime.subclasses import Subclass
 from wrapper_ir_runtime.trees import flatten, tree_builder
 
-# Any in this file: the caller's arguments, and the tensors of any library.
-Native = Callable[[ir.Arg], Any]
+Native = Callable[[ir.Arg], object]
+_Part = Callable[[Sequence[object], Sequence[object]], object]
+"""Builds one output from input leaves and results."""
 
 
-def literal(value: ir.Arg, native: Native | None = None) -> Any:
-    """The Python object of a literal argument; `native` makes the tensor library's own ones."""
+def literal(value: ir.Arg, native: Native | None = None) -> object:
+    """Returns the Python object of a literal argument. `native` returns the tensor library's own objects."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, Int | Float | Bool):
@@ -35,7 +37,7 @@ def literal(value: ir.Arg, native: Native | None = None) -> Any:
 
 
 def refuse_unsupported(signature: ir.Signature) -> None:
-    """Raises NotSupportedError WIR916 for what no target supports yet."""
+    """Raises NotSupportedError WIR916 for states of random numbers that no target supports."""
     for state in signature.random:
         if state.source is not ir.RandomSource.GENERATOR:
             raise NotSupportedError(
@@ -52,7 +54,7 @@ class Convention:
     NotSupportedError WIR916.
     """
 
-    def __init__(self, signature: ir.Signature, caller: CallerTensors[Any]) -> None:
+    def __init__(self, signature: ir.Signature, caller: Caller) -> None:
         refuse_unsupported(signature)
         self.signature = signature
         self.caller = caller
@@ -67,19 +69,20 @@ class Convention:
         return Subclass(spec, self.caller.native)
 
     def name(self, leaf: int) -> str:
-        """The readable name of an input leaf."""
+        """Returns the display name of an input leaf."""
         return self.signature.name(leaf)
 
     # --- before the call
 
-    def leaves(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
-        """All input leaves of a call; raises ExecutionError WIR926 for a wrong structure or static input."""
+    def leaves(self, args: Sequence[object], kwargs: Mapping[str, object]) -> list[object]:
+        """Returns all input leaves of a call; raises ExecutionError WIR926 for another structure or static
+        input."""
         signature, caller = self.signature, self.caller
-        given = arrange(signature, args, kwargs, lambda value: literal(value, caller.native))
+        arguments = arrange(signature, args, kwargs, lambda value: literal(value, caller.native))
         try:
-            leaves = flatten(signature.inputs, given, caller.containers)
+            leaves = flatten(signature.inputs, arguments, caller.containers)
         except ArgumentError as error:
-            raise named_failure(error, signature, given) from None
+            raise named_failure(error, signature, arguments) from None
         for static in signature.statics:
             want = literal(static.value, caller.native)
             expect_static(self.name(static.leaf), leaves[static.leaf], want)
@@ -87,11 +90,11 @@ class Convention:
             leaves += subclass.unwrap(leaves[leaf])
         return leaves
 
-    def arguments(self, leaves: Sequence[Any]) -> list[Any]:
-        """`main`'s flat arguments.
+    def arguments(self, leaves: Sequence[object]) -> list[object]:
+        """Returns the flat arguments of `main`.
 
-        Raises ExecutionError WIR930 where autograd would have to record the call, and WIR931 where tensors share
-        memory otherwise than they did at capture.
+        Raises ExecutionError WIR930 if autograd would record the call, and WIR931 if tensors do not share
+        memory as they did at capture.
         """
         signature, caller = self.signature, self.caller
         sharing.expect_no_gradient(caller, self._named(leaves, sharing.gradient_leaves(signature)))
@@ -105,13 +108,14 @@ class Convention:
             arguments[shared.param] = sharing.shared_window(caller, shared, tensors)
         return arguments
 
-    def _named(self, leaves: Sequence[Any], chosen: Sequence[int]) -> sharing.Named:
+    def _named(self, leaves: Sequence[object], chosen: Sequence[int]) -> sharing.Named:
         return [(self.name(i), leaves[i]) for i in chosen]
 
     # --- after it
 
-    def finish(self, leaves: Sequence[Any], results: Sequence[Any]) -> Any:
-        """Changes the caller's tensors as the model does; the model's output structure from `main`'s results."""
+    def finish(self, leaves: Sequence[object], results: Sequence[object]) -> object:
+        """Applies mutations to the caller's tensors, and builds the model's outputs from the results of
+        `main`."""
         caller = self.caller
         for leaf in self.signature.written:
             caller.mark_written(leaves[leaf])
@@ -122,16 +126,16 @@ class Convention:
                 ir.WriteBackKind.REPLACE: caller.replace,
             }[back.kind]
             change(leaves[back.leaf], results[back.result])
-        outputs: list[Any] = []
+        outputs: list[object] = []
         for first, make in zip(self._firsts, self._outputs, strict=True):
             outputs.append(outputs[first] if first < len(outputs) else make(leaves, results))
         return self._build(outputs)
 
     @cached_property
-    def _build(self) -> Callable[[Sequence[Any]], Any]:
+    def _build(self) -> Callable[[Sequence[object]], object]:
         return tree_builder(self.signature.outputs, self.caller.containers)
 
-    def _output(self, binding: ir.OutputBinding) -> Callable[[Sequence[Any], Sequence[Any]], Any]:
+    def _output(self, binding: ir.OutputBinding) -> _Part:
         caller = self.caller
         match binding:
             case ir.ResultOutput(index=index):
@@ -150,15 +154,19 @@ class Convention:
 
 
 def signature_call(
-    signature: ir.Signature, boxed: Callable[[list[Any]], tuple[Any, ...]], caller: CallerTensors[Any]
+    # Any: as in `CompiledProgram`
+    signature: ir.Signature,
+    boxed: Callable[[list[Any]], tuple[Any, ...]],
+    caller: Caller,
 ) -> CompiledProgram:
-    """A callable with the model's own signature over `boxed`, which it has as an attribute.
+    """Returns a callable with the model's signature over `boxed`, which is its attribute.
 
-    Emitters that need speed generate the same steps as code. Raises what `Convention` raises, now and in calls.
+    Emitters generate the same steps as code where speed matters. Raises what `Convention` raises, now and in
+    calls.
     """
     convention = Convention(signature, caller)
 
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> object:
         leaves = convention.leaves(args, kwargs)
         results = boxed(convention.arguments(leaves))
         return convention.finish(leaves, results)

@@ -1,46 +1,43 @@
-"""What a calling convention does with the caller's own torch tensors.
-
-torch is handed in, so that this package needs none.
-"""
+"""Operations of a calling convention on the caller's torch tensors. The caller passes the module `torch`."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.input_facts import TensorFacts
 from wrapper_ir.analysis.overlap import Geometry
 from wrapper_ir.plugins.protocols import Containers
+from wrapper_ir_runtime.torch_types import TorchModule, TorchTensor
 from wrapper_ir_runtime.trees import PytreeContainers
 
+T = TypeVar("T", bound=TorchTensor)
 _DTYPE_NAMES = {dtype.torch_name: dtype.value for dtype in ir.DType}
 
 
 class TorchCaller:
     """See `wrapper_ir.plugins.protocols.CallerTensors`; `torch` is the module of that name."""
 
-    def __init__(self, torch: Any) -> None:  # Any: a module that this package does not know
+    def __init__(self, torch: TorchModule) -> None:
         self._torch = torch
         self.containers: Containers = PytreeContainers(torch.utils._pytree)
-
-    # Any in this class: torch's tensors, dtypes and so on.
 
     def is_tensor(self, x: object) -> bool:
         """See `CallerTensors`."""
         return isinstance(x, self._torch.Tensor)
 
-    def facts(self, tensor: Any) -> TensorFacts:
+    def facts(self, tensor: TorchTensor) -> TensorFacts:
         """See `CallerTensors`."""
         special, hint = self._special(tensor)
         own = str(tensor.dtype).removeprefix("torch.")
         dtype, device = _DTYPE_NAMES.get(own, own), str(tensor.device)
-        if tensor.is_nested:  # which has no sizes that one could ask for
+        if tensor.is_nested:  # its sizes cannot be queried
             return TensorFacts(dtype=dtype, device=device, special=special, hint=hint, layout="nested")
         sizes = tuple(tensor.size())
         is_strided = tensor.layout is self._torch.strided
-        has_room = is_strided and self._has_memory(tensor)
-        start = tensor.storage_offset() * tensor.element_size() if has_room else 0
+        has_storage = is_strided and self._has_memory(tensor)
+        start = tensor.storage_offset() * tensor.element_size() if has_storage else 0
         return TensorFacts(
             dtype=dtype,
             device=device,
@@ -49,18 +46,21 @@ class TorchCaller:
             special=special,
             hint=hint,
             layout=str(tensor.layout).removeprefix("torch."),
-            room=tensor.untyped_storage().nbytes() - start if has_room else None,
+            room=tensor.untyped_storage().nbytes() - start if has_storage else None,
             start=start,
         )
 
-    def _has_memory(self, tensor: Any) -> bool:
-        """Whether a tensor has a storage of its own: not where its class does all of the work."""
+    def _has_memory(self, tensor: TorchTensor) -> bool:
+        """Returns whether a tensor has a storage. Tensors of classes that implement `__torch_dispatch__` do
+        not."""
         plain = self._torch.Tensor.__torch_dispatch__
-        return type(tensor).__torch_dispatch__ is plain and self._torch._C._has_storage(tensor)
+        kind: type[Any] = type(tensor)
+        return kind.__torch_dispatch__ is plain and self._torch._C._has_storage(tensor)
 
-    def _special(self, tensor: Any) -> tuple[str, str]:
-        """The kind of a tensor that is not plain strided memory, and how to make it plain."""
-        plain, kind = self._torch.Tensor, type(tensor)
+    def _special(self, tensor: TorchTensor) -> tuple[str, str]:
+        """Returns the kind of a tensor that is not in plain strided memory, and a hint on how to convert it."""
+        plain: type[Any] = self._torch.Tensor  # Any: torch's class and its subclasses
+        kind: type[Any] = type(tensor)
         if isinstance(tensor, self._torch._subclasses.FakeTensor):
             return f"{kind.__name__}", "pass a tensor that has memory"
         if kind.__torch_dispatch__ is not plain.__torch_dispatch__:
@@ -79,13 +79,13 @@ class TorchCaller:
             return "negated", "pass x.resolve_neg()"
         return "", ""
 
-    def _uses_usual_function(self, kind: Any) -> bool:
-        """Whether a subclass leaves torch's functions as they are."""
+    def _uses_usual_function(self, kind: type[Any]) -> bool:
+        """Returns whether a subclass does not override torch functions."""
         function = getattr(kind.__torch_function__, "__func__", kind.__torch_function__)
         plain = getattr(self._torch.Tensor.__torch_function__, "__func__", None)
         return function in (plain, self._torch._C._disabled_torch_function_impl)
 
-    def native(self, arg: ir.Arg) -> Any:
+    def native(self, arg: ir.Arg) -> object:
         """See `CallerTensors`."""
         match arg:
             case ir.DType():
@@ -97,16 +97,16 @@ class TorchCaller:
             case _:
                 raise ValueError(f"torch has no object for {arg!r}")
 
-    def needs_gradient(self, tensors: Iterable[Any]) -> bool:
+    def needs_gradient(self, leaves: Iterable[Any]) -> bool:
         """See `CallerTensors`."""
-        return self._torch.is_grad_enabled() and any(self.is_tensor(t) and t.requires_grad for t in tensors)
+        return self._torch.is_grad_enabled() and any(self.is_tensor(t) and t.requires_grad for t in leaves)
 
-    def storage(self, tensor: Any) -> Hashable:
+    def storage(self, tensor: TorchTensor) -> Hashable:
         """See `CallerTensors`."""
         address: int = tensor.untyped_storage()._cdata
         return address
 
-    def geometry(self, tensor: Any) -> Geometry:
+    def geometry(self, tensor: TorchTensor) -> Geometry:
         """See `CallerTensors`."""
         return Geometry(
             storage=self.storage(tensor),
@@ -116,43 +116,44 @@ class TorchCaller:
             itemsize=tensor.element_size(),
         )
 
-    def window(self, tensor: Any, offset: int, count: int) -> Any:
+    def window(self, tensor: T, offset: int, count: int) -> T:
         """See `CallerTensors`."""
         with self._torch.no_grad():
             return tensor.as_strided((count,), (1,), offset)
 
-    def mark_written(self, tensor: Any) -> None:
+    def mark_written(self, tensor: TorchTensor) -> None:
         """See `CallerTensors`."""
         self._torch.autograd.graph.increment_version(tensor)
 
-    def copy(self, tensor: Any, result: Any) -> None:
+    def copy(self, tensor: T, result: T) -> None:
         """See `CallerTensors`."""
         with self._torch.no_grad():
             tensor.copy_(result)
 
-    def reshape(self, tensor: Any, result: Any) -> None:
+    def reshape(self, tensor: T, result: T) -> None:
         """See `CallerTensors`."""
         with self._torch.no_grad():
             tensor.as_strided_(result.size(), result.stride(), result.storage_offset())
 
-    def replace(self, tensor: Any, result: Any) -> None:
+    def replace(self, tensor: T, result: T) -> None:
         """See `CallerTensors`."""
         with self._torch.no_grad():
             tensor.set_(result)
 
-    def view_of(self, base: Any, result: Any) -> Any:
-        """See `CallerTensors`. A base that wants a gradient is here only while none are recorded."""
-        seen = self._as_dtype(base, result)
-        if seen is None or self.storage(seen) != self.storage(result):
+    def view_of(self, base: T, result: T) -> T:
+        """See `CallerTensors`. A base requires a gradient only if autograd does not record."""
+        view = self._as_dtype(base, result)
+        if view is None or self.storage(view) != self.storage(result):
             return result
-        return seen.as_strided(result.size(), result.stride(), result.storage_offset())
+        return view.as_strided(result.size(), result.stride(), result.storage_offset())
 
-    def _as_dtype(self, base: Any, result: Any) -> Any:
-        """A view of `base` with the dtype of `result`; None where torch has none for every layout."""
+    def _as_dtype(self, base: T, result: T) -> T | None:
+        """Returns a view of `base` with the dtype of `result`, or None if torch cannot view every layout so."""
         if (base.is_conj(), base.is_neg()) != (result.is_conj(), result.is_neg()):
             return None
         if base.dtype == result.dtype:
             return base
         if base.is_complex() and base.real.dtype == result.dtype:
-            return self._torch.view_as_real(base)
+            real: T = self._torch.view_as_real(base)
+            return real
         return base.view(result.dtype) if base.element_size() == result.element_size() else None

@@ -1,25 +1,30 @@
-"""Checks arguments against their descriptions: a check that explains, and a fast one for torch that runs first."""
+"""Input checks: one that reports what is wrong, and a fast one of torch that runs first."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol, TypeAlias
 
 from wrapper_ir.analysis.input_facts import Input, NumberInput, StorageInput, TensorFacts, TensorInput, extent
 from wrapper_ir.errors import ArgumentError, ExecutionError, TensorCheckError
 from wrapper_ir.plugins.protocols import CallerTensors
 from wrapper_ir_runtime.caller import TorchCaller
 from wrapper_ir_runtime.native_checks import CALLS_BEFORE_NATIVE, find_native_check
+from wrapper_ir_runtime.torch_types import TorchModule, TorchTensor
 from wrapper_ir_runtime.tracers import is_plain_thread, refuse_tracers
 
-# Any in this file: arguments of every kind, and the module torch
+Caller: TypeAlias = CallerTensors[Any]
+"""Any: leaves of a call are of every kind. Each is checked to be a tensor before it is used as one."""
 _INT64 = 1 << 63
 _MAX_RELEARNED = 16
 
 
-def check_inputs(caller: CallerTensors[Any], expected: Sequence[Input], given: Sequence[Any]) -> None:
-    """Checks arguments against their descriptions. Raises ExecutionError WIR926 for another class, dtype or device, WIR921
-    for another layout, and WIR931 for a tensor in a storage that is resized while it is in use."""
+def check_inputs(caller: Caller, expected: Sequence[Input], given: Sequence[object]) -> None:
+    """Checks arguments against their descriptions.
+
+    Raises ExecutionError WIR926 for another class, dtype or device, WIR921 for another layout, and WIR931 for
+    a tensor in a storage that is resized while in use.
+    """
     for want, got in zip(expected, given, strict=True):
         if isinstance(want, NumberInput):
             _check_number(want, got)
@@ -32,7 +37,7 @@ def check_inputs(caller: CallerTensors[Any], expected: Sequence[Input], given: S
             _check_apart(caller, want, got, [(expected[n].name, given[n]) for n in want.apart])
 
 
-def expect_tensors(caller: CallerTensors[Any], leaves: Sequence[tuple[str, Any]]) -> None:
+def expect_tensors(caller: Caller, leaves: Sequence[tuple[str, object]]) -> None:
     """Raises ExecutionError WIR926 for the first leaf that is not a tensor."""
     for name, leaf in leaves:
         if not caller.is_tensor(leaf):
@@ -40,10 +45,10 @@ def expect_tensors(caller: CallerTensors[Any], leaves: Sequence[tuple[str, Any]]
 
 
 def _check_number(want: NumberInput, got: object) -> None:
-    found = type(got).__qualname__ if type(got).__module__ == "builtins" else _full_name(type(got))
-    if found != want.kind:
+    class_name = type(got).__qualname__ if type(got).__module__ == "builtins" else _full_name(type(got))
+    if class_name != want.kind:
         article = "an" if want.kind == "int" else "a"
-        _fail(want.name, f"{article} {want.kind}", found, f"pass {want.kind}(...) of it")
+        _fail(want.name, f"{article} {want.kind}", class_name, f"pass {want.kind}(...) of it")
     if isinstance(got, int) and not -_INT64 <= got < _INT64:
         _fail(want.name, "an int of 64 bits", str(got) if abs(got) < 1 << 256 else "a larger one")
 
@@ -65,7 +70,7 @@ def _check_tensor(want: TensorInput, got: TensorFacts) -> None:
 
 
 def _check_apart(
-    caller: CallerTensors[Any], want: TensorInput, got: Any, others: Sequence[tuple[str, Any]]
+    caller: Caller, want: TensorInput, got: object, others: Sequence[tuple[str, object]]
 ) -> None:
     for name, other in others:
         if caller.storage(other) == caller.storage(got):
@@ -77,7 +82,7 @@ def _check_apart(
 
 
 def _is_on(device: str, want: str) -> bool:
-    """Whether a device matches; a wanted device without an index matches all of its type."""
+    """Returns whether a device matches. A wanted device without an index matches every index."""
     return device == want or (":" not in want and device.partition(":")[0] == want)
 
 
@@ -92,7 +97,7 @@ def _has_layout(want: TensorInput, got: TensorFacts) -> bool:
 
 
 def _tensor_text(facts: TensorFacts) -> str:
-    """The type as programs write it, with the device."""
+    """Returns the type as programs write it, with the device."""
     dense, running = [], 1
     for size in reversed(facts.sizes):
         dense.append(running)
@@ -108,16 +113,26 @@ def _fail(name: str, expected: str, found: str, hint: str = "", code: str = "WIR
     raise kind(code, f"argument {name}: expected {expected}, got {found}", hint=hint)
 
 
-class InputGuard:
-    """Guards the inputs of a program that runs on torch. `match(*tensors)` calls torch's compiled check of class, dtype,
-    device, dispatch keys, sizes and strides. Where it returns False, `check(*arguments)` decides.
+class TensorGuards(Protocol):
+    """Torch's compiled check of tensors."""
 
-    Torch's check compares classes, dispatch keys and `requires_grad` exactly although several values are valid, so it is
-    rebuilt from tensors that `check` has accepted. It holds no reference to them. It does not see all modes of operators: who
-    calls it asks for those (`torch._C._len_torch_dispatch_stack`) and calls `check` where there are some.
+    def check(self, *tensors: object) -> bool:
+        """Whether tensors match the guarded ones."""
+
+
+class InputGuard:
+    """Guards the inputs of a program that runs on torch.
+
+    `match(*tensors)` calls torch's compiled check of class, dtype, device, dispatch keys, sizes and strides.
+    If it returns False, `check(*arguments)` decides.
+
+    Torch compares classes, dispatch keys and `requires_grad` exactly, although several values are valid.
+    `match` is therefore rebuilt from tensors that `check` accepted; it does not reference them. It does not
+    detect all dispatch modes: callers query `torch._C._len_torch_dispatch_stack`, and call `check` if modes
+    are active.
     """
 
-    def __init__(self, torch: Any, *inputs: Input) -> None:
+    def __init__(self, torch: TorchModule, *inputs: Input) -> None:
         self._caller = TorchCaller(torch)
         self._torch = torch
         self._inputs = inputs
@@ -125,19 +140,19 @@ class InputGuard:
         self._learned = 0
         self.match: Callable[..., bool] = _nothing_is_known
 
-    def check(self, *given: Any) -> None:
-        """Raises what `refuse_tracers` and `check_inputs` raise. `match` accepts such tensors from now on."""
+    def check(self, *given: object) -> None:
+        """Raises what `refuse_tracers` and `check_inputs` raise. `match` accepts such tensors afterwards."""
         refuse_tracers(self._torch, given)
         check_inputs(self._caller, self._inputs, given)
         if self._learned == _MAX_RELEARNED or any(i.apart for _, i in self._tensors):
             return  # torch's check does not compare storages
         if not is_plain_thread(self._torch):
-            return  # the keys of such tensors are those of a mode or a transform as well
+            return  # dispatch keys of the tensors would include those of a mode or a transform
         self._learned += 1
         tensors = [given[n] for n, _ in self._tensors]
         plain = (self._torch.Tensor, self._torch.nn.Parameter)
-        if tensors and all(type(t) in plain for t in tensors):  # classes that live as long as torch
-            guards: Any = self._torch._C._dynamo.guards.TensorGuards
+        if tensors and all(type(t) in plain for t in tensors):  # classes that exist as long as torch does
+            guards: Callable[..., TensorGuards] = self._torch._C._dynamo.guards.TensorGuards
             self.match = guards(
                 *tensors,
                 dynamic_dims_sizes=[list(i.sizes) for _, i in self._tensors],
@@ -146,12 +161,14 @@ class InputGuard:
 
 
 class StorageGuard:
-    """Guards the storages of tensors that a program reads or writes. `holds(*tensors)` says whether each storage holds all
-    elements of its tensor; `check(*tensors)` raises ArgumentError WIR926 where one does not.
+    """Guards the storages of tensors that a program reads or writes.
 
-    Native code answers `holds` in some nanoseconds a tensor, Python in hundreds. A loaded kernel may bring it (`holds`, of itself or
-    of `__self__` of its function); without such kernels it is looked for in the background once a program turns out to
-    be called often, and Python answers until then.
+    `holds(*tensors)` returns whether each storage contains all elements of its tensor. `check(*tensors)`
+    raises ArgumentError WIR926 otherwise.
+
+    Native code needs some nanoseconds a tensor, Python hundreds. A loaded kernel may provide it, as attribute
+    `holds` of itself or of its function's `__self__`. Otherwise, it is loaded in the background once a
+    program is called often, and Python is used until then.
     """
 
     def __init__(self, kernels: Iterable[object], *wanted: StorageInput) -> None:
@@ -161,7 +178,7 @@ class StorageGuard:
         native = next(filter(None, map(_native_check, kernels)), None)
         self.holds: Callable[..., bool] = native or self._holds
 
-    def _holds(self, *tensors: Any) -> bool:
+    def _holds(self, *tensors: TorchTensor) -> bool:
         self._left -= 1
         if self._left == 0:
             find_native_check(self._replace)
@@ -175,8 +192,8 @@ class StorageGuard:
     def _replace(self, native: Callable[..., bool]) -> None:
         self.holds = native
 
-    def check(self, *tensors: Any) -> None:
-        """Raises ArgumentError WIR926 for the first storage that does not hold its tensor."""
+    def check(self, *tensors: TorchTensor) -> None:
+        """Raises ArgumentError WIR926 for the first storage that does not contain its tensor."""
         for tensor, want in zip(tensors, self._wanted):
             needed = _spanned(tensor, want)
             held = tensor.untyped_storage().nbytes()
@@ -186,11 +203,11 @@ class StorageGuard:
 
 
 def _native_check(kernel: object) -> Callable[..., bool] | None:
-    found: Callable[..., bool] | None = getattr(kernel, "holds", None)  # of the kernel's own module
-    return found or getattr(getattr(kernel, "__self__", None), "holds", None)
+    check: Callable[..., bool] | None = getattr(kernel, "holds", None)  # of the kernel's own module
+    return check or getattr(getattr(kernel, "__self__", None), "holds", None)
 
 
-def _spanned(tensor: Any, want: StorageInput) -> int:
+def _spanned(tensor: TorchTensor, want: StorageInput) -> int:
     return extent(tensor.size(), tensor.stride()) * want.itemsize
 
 
@@ -198,8 +215,8 @@ def _fail_storage(name: str, needed: int, held: int) -> NoReturn:
     _fail(name, f"a storage of at least {needed} bytes", f"one of {held}", "restore it before the call")
 
 
-def check_storages(caller: CallerTensors[Any], wanted: Sequence[StorageInput], given: Sequence[Any]) -> None:
-    """Raises ArgumentError WIR926 for the first argument whose storage does not hold its elements."""
+def check_storages(caller: Caller, wanted: Sequence[StorageInput], given: Sequence[object]) -> None:
+    """Raises ArgumentError WIR926 for the first argument whose storage does not contain its elements."""
     for want, got in zip(wanted, given, strict=True):
         facts = caller.facts(got)
         if facts.room is not None:
@@ -208,5 +225,5 @@ def check_storages(caller: CallerTensors[Any], wanted: Sequence[StorageInput], g
                 _fail_storage(want.name, facts.start + needed, facts.start + facts.room)
 
 
-def _nothing_is_known(*tensors: Any) -> bool:
+def _nothing_is_known(*tensors: object) -> bool:
     return not tensors

@@ -1,4 +1,4 @@
-"""Rearranges the arguments of a call as they were given at capture."""
+"""Rearranges the arguments of a call into the form that they had at capture."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from wrapper_ir.errors import ArgumentError
 from wrapper_ir_runtime.failures import expect_static
 from wrapper_ir_runtime.trees import tree_keys
 
-# Any in this file: the caller's own arguments.
-Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+Arguments = tuple[tuple[object, ...], dict[str, object]]
+"""The arguments of a call: positional, and by keyword."""
 
 
 class _Required:
-    """The default of a parameter that follows one with a default, and that a call must give."""
+    """Default of a required parameter that follows one with a default."""
 
     def __repr__(self) -> str:
         return "REQUIRED"
@@ -25,61 +25,66 @@ REQUIRED: Any = _Required()  # Any: it stands for a value of any type
 
 
 def fail_missing(name: str) -> NoReturn:
-    """An argument is missing; raises ArgumentError WIR926."""
+    """Raises ArgumentError WIR926 for a missing argument."""
     raise ArgumentError("WIR926", f"argument {name} is missing", hint="it was given at capture")
 
 
 def arrange(
-    signature: ir.Signature, args: Sequence[Any], kwargs: Mapping[str, Any], literal: Callable[[ir.Arg], Any]
+    signature: ir.Signature,
+    args: Sequence[object],
+    kwargs: Mapping[str, object],
+    literal: Callable[[ir.Arg], object],
 ) -> Arguments:
-    """The same call with arguments by position or keyword as `signature.inputs` has them.
+    """Returns the same call with arguments by position or keyword as in `signature.inputs`.
 
-    Raises ArgumentError WIR926 for a missing, repeated or unknown argument, and for one that was left to its default
-    at capture and has another value now.
+    Raises ArgumentError WIR926 for a missing, repeated or unknown argument. It also raises it for one that
+    had its default at capture and has another value now.
     """
     if not signature.parameters:
         return tuple(args), dict(kwargs)
     positional, keywords = signature.inputs.children
     count, keys = len(positional.children), [str(k) for k in tree_keys(keywords)]
     rest = {**kwargs}
-    given = _by_position(signature.parameters, args, rest, count)
-    extra = tuple(args[len(given) :])
+    arguments = _by_position(signature.parameters, args, rest, count)
+    extra = tuple(args[len(arguments) :])
     for parameter in signature.parameters:
         if parameter.kind is not ir.ParameterKind.POSITIONAL and parameter.name in rest:
-            given[parameter.name] = rest.pop(parameter.name)
+            arguments[parameter.name] = rest.pop(parameter.name)
     by_position = [p for p in signature.parameters if p.kind is not ir.ParameterKind.KEYWORD][:count]
-    arranged = tuple(_take(p, given, literal) for p in by_position) + extra
+    arranged = tuple(_take(p, arguments, literal) for p in by_position) + extra
     named = {p.name: p for p in signature.parameters}
     chosen = {
-        key: _take(named[key], given, literal) if key in named else rest.pop(key)
+        key: _take(named[key], arguments, literal) if key in named else rest.pop(key)
         for key in keys
         if key in named or key in rest
     }
-    for name, value in given.items():  # left to their defaults at capture
+    for name, value in arguments.items():  # left to their defaults at capture
         expect_static(name, value, literal(named[name].default))
     return arranged, {**chosen, **rest}
 
 
 def _by_position(
-    parameters: Sequence[ir.Parameter], args: Sequence[Any], rest: Mapping[str, Any], count: int
-) -> dict[str, Any]:
-    """The arguments given by position, by name; further ones must be as many as were captured."""
+    parameters: Sequence[ir.Parameter], args: Sequence[object], rest: Mapping[str, object], count: int
+) -> dict[str, object]:
+    """Returns positional arguments by name. The number of additional ones must be that of the capture."""
     positional = [p for p in parameters if p.kind is not ir.ParameterKind.KEYWORD]
-    given = {p.name: value for p, value in zip(positional, args)}
+    arguments = {p.name: value for p, value in zip(positional, args)}
     extra = max(0, count - len(positional))
-    if len(args) - len(given) not in ({extra} if extra else {0}):
+    if len(args) - len(arguments) not in ({extra} if extra else {0}):
         raise ArgumentError(
             "WIR926", f"arguments: expected at most {len(positional) + extra}, got {len(args)}"
         )
-    for name in given:
+    for name in arguments:
         if name in rest and any(p.name == name and p.kind is ir.ParameterKind.ANY for p in parameters):
             raise ArgumentError("WIR926", f"argument {name} is given twice")
-    return given
+    return arguments
 
 
-def _take(parameter: ir.Parameter, given: dict[str, Any], literal: Callable[[ir.Arg], Any]) -> Any:
-    if parameter.name in given:
-        return given.pop(parameter.name)
+def _take(
+    parameter: ir.Parameter, arguments: dict[str, object], literal: Callable[[ir.Arg], object]
+) -> object:
+    if parameter.name in arguments:
+        return arguments.pop(parameter.name)
     if parameter.required:
         fail_missing(parameter.name)
     return literal(parameter.default)

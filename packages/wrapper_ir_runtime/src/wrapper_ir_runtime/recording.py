@@ -238,9 +238,9 @@ class Recorded(Generic[T]):
                 recording = self._anew(key, args, numbers)
                 return None if recording is None else self._apart(recording, key, args, numbers)
             lent.is_lent = bool(references) or lent.is_stale
-        ended = [each for each in replay.overlaps if each.lent.is_given_up and not each.lent.is_lent]
-        for each in ended:
-            replay.overlaps.remove(each)
+        for each in [*replay.overlaps]:
+            if each.lent.is_given_up and not each.lent.is_lent:
+                replay.overlaps.remove(each)
         return replay
 
     def _yields(self, replay: Replay[T], overlap: Overlap[T], args: list[T]) -> bool:
@@ -276,8 +276,6 @@ class Recorded(Generic[T]):
         self._forget(self._keys[key])
         return self._prepare(key, args, numbers)
 
-    # --- the first calls
-
     def _find(self, key: Numbers) -> Replay[T] | None:
         self._ticks += 1
         state = self._keys.get(key)
@@ -309,11 +307,8 @@ class Recorded(Generic[T]):
         )  # results at their recorded addresses
         is_steady = state.is_steady(here, self.fixed, {self.tensors[i] for i in lent})
         if state.copied != before:
-            _LOG.info(
-                "%s: arguments %s move in each call; they are copied",
-                self.name,
-                sorted(state.copied - before),
-            )
+            moved = sorted(state.copied - before)
+            _LOG.info("%s: arguments %s move in each call; they are copied", self.name, moved)
         if not is_steady or (state.replay is None and not self._reserve_recording()):
             return None
         state.moves = 0

@@ -1,4 +1,4 @@
-"""Runs an emitted module as a script: makes inputs, calls the program, and reports the time."""
+"""Runs an emitted module as a script: creates inputs, calls the program and reports the time."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 Namespace = dict[str, Any]  # Any: a module's globals
-Call = Callable[[], Any]  # Any: whatever the program returns
+Call = Callable[[], Sequence[object]]
 
 
 class Torch(Protocol):
-    """What is used of the `torch` module, which the script hands in."""
+    """The parts of the `torch` module, which the script passes, that are used here."""
 
-    profiler: Any  # Any: the module's own world
+    profiler: Any  # Any: a module
 
     def set_num_threads(self, threads: int, /) -> None:
         """Sets the number of threads that operators use."""
@@ -25,15 +25,16 @@ class Torch(Protocol):
 
 def run_script(module: Namespace, torch: Torch, argv: Sequence[str] | None = None) -> None:
     """Parses the command line and runs `module["boxed"]` on `module["example_inputs"]()`."""
-    make: Callable[..., list[Any]] = module["example_inputs"]
+    make: Callable[..., list[object]] = module["example_inputs"]
     options = _parser(module, make).parse_args(argv)
     symbols = {name: getattr(options, name) for name in _symbols(make)}  # one option a symbol
     if options.threads:
         torch.set_num_threads(options.threads)
     inputs = make(options.seed, **symbols)
 
-    def call() -> Any:
-        return module["boxed"](list(inputs))
+    def call() -> Sequence[object]:
+        results: Sequence[object] = module["boxed"](list(inputs))
+        return results
 
     for number, result in enumerate(call()):
         print(f"result {number}: {_describe(result)}")
@@ -46,7 +47,7 @@ def run_script(module: Namespace, torch: Torch, argv: Sequence[str] | None = Non
         _profile(module, torch, call, options)
 
 
-def _parser(module: Namespace, make: Callable[..., list[Any]]) -> argparse.ArgumentParser:
+def _parser(module: Namespace, make: Callable[..., list[object]]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         description=module.get("__doc__"), formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -66,13 +67,13 @@ def _parser(module: Namespace, make: Callable[..., list[Any]]) -> argparse.Argum
     return parser
 
 
-def _symbols(make: Callable[..., list[Any]]) -> dict[str, int | float]:
+def _symbols(make: Callable[..., list[object]]) -> dict[str, int | float]:
     parameters = inspect.signature(make).parameters
     return {name: p.default for name, p in parameters.items() if name != "seed"}
 
 
 def _times(call: Call, repeat: int) -> list[float]:
-    """Microseconds of each call, after three warm-up calls."""
+    """Returns the microseconds of each call, after three warm-up calls."""
     for _ in range(3):
         call()
     times: list[float] = []
@@ -84,14 +85,14 @@ def _times(call: Call, repeat: int) -> list[float]:
 
 
 def _describe(result: object) -> str:
-    shape = getattr(result, "shape", None)  # whatever the tensor library calls a tensor
+    shape = getattr(result, "shape", None)  # a tensor of any library
     if shape is None:
         return repr(result)
     return f"{getattr(result, 'dtype', '')} {list(shape)}"  # as above
 
 
-def _ranged(name: str, function: Callable[..., Any], torch: Torch) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
+def _ranged(name: str, function: Callable[..., object], torch: Torch) -> Callable[..., object]:
+    def call(*args: object, **kwargs: object) -> object:
         scope: AbstractContextManager[object] = torch.profiler.record_function(name)
         with scope:
             return function(*args, **kwargs)
@@ -100,8 +101,8 @@ def _ranged(name: str, function: Callable[..., Any], torch: Torch) -> Callable[.
 
 
 def _profile(module: Namespace, torch: Torch, call: Call, options: argparse.Namespace) -> None:
-    """Profiles with a range for each kernel and each operator that the module names."""
-    kernels: dict[str, Any] = module.get("kernels", {})
+    """Profiles calls, with a range for each kernel and each operator of the module."""
+    kernels: dict[str, object] = module.get("kernels", {})
     names = {name for name, value in module.items() if any(value is k for k in kernels.values())}
     names |= {name for name, value in module.items() if type(value).__name__ == "OpOverload"}
     plain = {name: module[name] for name in names}

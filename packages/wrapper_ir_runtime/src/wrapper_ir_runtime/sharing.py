@@ -1,23 +1,21 @@
-"""Checks of the caller's tensors before a call: gradients, and memory that they share."""
+"""Checks the caller's tensors before a call: gradients and shared memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.overlap import overlap
 from wrapper_ir.errors import ExecutionError
-from wrapper_ir.plugins.protocols import CallerTensors
-from wrapper_ir_runtime.inputs import expect_tensors
+from wrapper_ir_runtime.inputs import Caller, expect_tensors
 
-# Any in this file: the tensors of any library, and numbers among them.
-Named = Sequence[tuple[str, Any]]
+Named = Sequence[tuple[str, object]]
 """Leaves with their names for messages."""
 
 
 def gradient_leaves(signature: ir.Signature) -> tuple[int, ...]:
-    """The leaves that the program computes with; a gradient that one of them requires would be lost."""
+    """Returns the leaves that the program computes with. A gradient that one requires would be lost."""
     bound = {*signature.params, *(u.leaf for u in signature.unwraps)}
     bound |= {leaf for s in signature.same for leaf in s.leaves}
     bound |= {p.leaf for s in signature.shared for p in s.places}
@@ -25,8 +23,8 @@ def gradient_leaves(signature: ir.Signature) -> tuple[int, ...]:
 
 
 def apart_leaves(signature: ir.Signature) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Each leaf that the program writes, with the ones that it must not overlap."""
-    wrappers = {u.leaf for u in signature.unwraps}  # they have no memory of their own
+    """Yields each leaf that the program writes, with the leaves that it must not overlap."""
+    wrappers = {u.leaf for u in signature.unwraps}  # wrappers have no storage
     bound = [leaf for leaf in dict.fromkeys(signature.params) if leaf not in wrappers]
     groups = [set(s.leaves) for s in signature.same]
     groups += [{p.leaf for p in s.places} for s in signature.shared]
@@ -37,14 +35,14 @@ def apart_leaves(signature: ir.Signature) -> Iterator[tuple[int, tuple[int, ...]
             yield leaf, others
 
 
-def expect_no_gradient(caller: CallerTensors[Any], leaves: Named) -> None:
-    """Raises ExecutionError WIR930 where autograd would have to record the call."""
+def expect_no_gradient(caller: Caller, leaves: Named) -> None:
+    """Raises ExecutionError WIR930 if autograd would record the call."""
     if caller.needs_gradient([leaf for _, leaf in leaves]):
         refuse_gradient(leaves)
 
 
 def refuse_gradient(leaves: Named) -> NoReturn:
-    """Raises ExecutionError WIR930: gradients for some of these inputs would be lost without a word."""
+    """Raises ExecutionError WIR930: gradients for some of these inputs would be lost silently."""
     names = [name for name, leaf in leaves if getattr(leaf, "requires_grad", False)]  # as torch calls it
     raise ExecutionError(
         "WIR930",
@@ -53,8 +51,8 @@ def refuse_gradient(leaves: Named) -> NoReturn:
     )
 
 
-def expect_same(caller: CallerTensors[Any], tensors: Named) -> None:
-    """Raises ExecutionError WIR931 unless all tensors lie in the same place with the same layout."""
+def expect_same(caller: Caller, tensors: Named) -> None:
+    """Raises ExecutionError WIR931 unless all tensors have the same address and layout."""
     expect_tensors(caller, tensors)
     (first, tensor), *others = tensors
     want = caller.geometry(tensor)
@@ -65,8 +63,8 @@ def expect_same(caller: CallerTensors[Any], tensors: Named) -> None:
             raise _sharing(f"{first} and {name} were the same tensor, and are not now")
 
 
-def expect_apart(caller: CallerTensors[Any], written: tuple[str, Any], others: Named) -> None:
-    """Raises ExecutionError WIR931 where a tensor that the program writes overlaps another one."""
+def expect_apart(caller: Caller, written: tuple[str, object], others: Named) -> None:
+    """Raises ExecutionError WIR931 if a tensor that the program writes overlaps another one."""
     name, tensor = written
     expect_tensors(caller, [written])
     storage = caller.storage(tensor)
@@ -77,9 +75,11 @@ def expect_apart(caller: CallerTensors[Any], written: tuple[str, Any], others: N
             raise _sharing(f"{name}, which the program writes, was apart from {other}, and overlaps it now")
 
 
-def shared_window(caller: CallerTensors[Any], shared: ir.SharedStorage, tensors: Named) -> Any:
-    """The memory under overlapping tensors (one a place), as one tensor; raises ExecutionError WIR931 where they lie
-    in other places than they did at capture."""
+def shared_window(caller: Caller, shared: ir.SharedStorage, tensors: Named) -> object:
+    """Returns the memory under overlapping tensors (one per place) as one tensor.
+
+    Raises ExecutionError WIR931 if their positions differ from those at capture.
+    """
     expect_tensors(caller, tensors)
     base = caller.geometry(tensors[0][1])
     start = base.offset - shared.places[0].offset
@@ -92,7 +92,7 @@ def shared_window(caller: CallerTensors[Any], shared: ir.SharedStorage, tensors:
         )
         if not in_place or not got.has_layout(place.sizes, place.strides):
             names = ", ".join(name for name, _ in tensors)
-            raise _sharing(f"{names} overlapped in memory, and do not lie so now")
+            raise _sharing(f"{names} overlapped in memory, and do not overlap so now")
     return caller.window(tensors[0][1], start, shared.count)
 
 
@@ -100,5 +100,5 @@ def _sharing(what: str) -> ExecutionError:
     return ExecutionError(
         "WIR931",
         f"at capture, input {what}",
-        hint="call it with tensors that share memory as they did at capture, or capture this case of its own",
+        hint="call it with tensors that share memory as they did at capture, or capture this case separately",
     )

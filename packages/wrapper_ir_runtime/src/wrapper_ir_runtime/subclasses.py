@@ -1,13 +1,12 @@
-"""Tensors that wrap other tensors: taken apart and put together by a `SubclassSpec`.
+"""Wrapper tensors (traceable tensor subclasses): unwraps and builds them according to a `SubclassSpec`.
 
-A class takes part through two methods that torch defines for it: `__tensor_flatten__` names the wrapped tensors and
-gives a context, `__tensor_unflatten__` builds a wrapper from both. The context is JSON with these marks for what JSON
-lacks, and nothing else (no pickle):
+A class supports this with two methods that torch defines: `__tensor_flatten__` returns the names of the
+wrapped tensors and a context, `__tensor_unflatten__` builds a wrapper from both. The context is JSON. Values
+without a JSON form are marked as follows; no other marks, and no pickle, are accepted:
 
-    {"tuple": [...]}                 a tuple
-    {"dict": [[key, value], ...]}    a dict
-    {"float": "nan"}                 a float that JSON has no number for: nan, inf, -inf
-    {"dtype": "f32"}, {"device": "cuda:0"}, {"layout": "strided"}, {"memory_format": "channels_last"}
+{"tuple": [...]} a tuple {"dict": [[key, value], ...]} a dict {"float": "nan"} a float that JSON has no number
+for: nan, inf, -inf {"dtype": "f32"}, {"device": "cuda:0"}, {"layout": "strided"}, {"memory_format":
+"channels_last"}
 """
 
 from __future__ import annotations
@@ -20,7 +19,8 @@ from wrapper_ir import ir
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir_runtime.trees import class_of
 
-Native = Callable[[ir.Arg], Any]  # Any: the tensor library's own dtypes, devices and so on
+Native = Callable[[ir.Arg], object]
+"""Returns the tensor library's own dtype, device, layout or memory format."""
 
 
 def _device(text: str) -> ir.Device:
@@ -36,8 +36,8 @@ _NATIVE: dict[str, Callable[[str], ir.Arg]] = {
 }
 
 
-def read_context(text: str, native: Native) -> Any:  # Any: whatever the class wrote
-    """The context that `text` says; raises ExecutionError WIR926 for other JSON."""
+def read_context(text: str, native: Native) -> object:
+    """Parses a context; raises ExecutionError WIR926 for other JSON."""
     try:
         return _value(json.loads(text), native)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -46,27 +46,27 @@ def read_context(text: str, native: Native) -> Any:  # Any: whatever the class w
         ) from error
 
 
-def _value(x: Any, native: Native) -> Any:  # Any: parsed JSON, and what it says
+def _value(x: object, native: Native) -> object:
     if isinstance(x, list):
         return [_value(item, native) for item in x]
     if not isinstance(x, dict):
         return x
-    ((mark, held),) = x.items()
+    ((mark, content),) = x.items()
     match mark:
         case "tuple":
-            return tuple(_value(item, native) for item in held)
+            return tuple(_value(item, native) for item in content)
         case "dict":
-            return {_value(k, native): _value(v, native) for k, v in held}
+            return {_value(k, native): _value(v, native) for k, v in content}
         case "float":
-            return float(held)
+            return float(content)
         case _:
-            return native(_NATIVE[mark](held))
+            return native(_NATIVE[mark](content))
 
 
 class Subclass:
-    """One spec with its class imported and its context read; raises ExecutionError WIR926 where that fails.
+    """A spec with its imported class and its parsed context; raises ExecutionError WIR926 if either fails.
 
-    The class must have torch's two methods: nothing else in its module is called.
+    The class must have torch's two methods. Nothing else in its module is called.
     """
 
     def __init__(self, spec: ir.SubclassSpec, native: Native) -> None:
@@ -82,8 +82,8 @@ class Subclass:
         self._cls: Any = cls  # Any: a class of the user's
         self._context = read_context(spec.context, native)
 
-    def unwrap(self, tensor: Any) -> list[Any]:  # Any: the library's tensors
-        """The parts of a tensor; raises ExecutionError WIR926 for one of another class, context or shape."""
+    def unwrap(self, tensor: Any) -> list[object]:  # Any: an argument of every kind
+        """Returns the parts of a tensor; raises ExecutionError WIR926 for another class, context or shape."""
         spec = self.spec
         if type(tensor) is not self._cls:
             raise _mismatch(
@@ -96,8 +96,8 @@ class Subclass:
         parts = [getattr(tensor, name) for name in spec.attributes]  # the names that the class gave
         return [*parts, *_missing(spec, spec.sizes, sizes), *_missing(spec, spec.strides, strides)]
 
-    def wrap(self, parts: Sequence[Any]) -> Any:
-        """A tensor around `parts`, ordered as `unwrap` gives them."""
+    def wrap(self, parts: Sequence[object]) -> object:
+        """Returns a tensor that wraps `parts`, ordered as `unwrap` returns them."""
         spec, count = self.spec, len(self.spec.attributes)
         inner = dict(zip(spec.attributes, parts[:count], strict=True))
         rest = iter(parts[count:])
@@ -107,7 +107,7 @@ class Subclass:
 
 
 def _missing(spec: ir.SubclassSpec, known: tuple[int | None, ...], given: tuple[int, ...]) -> list[int]:
-    """The numbers that the spec leaves open; all others must be as captured."""
+    """Returns the numbers that the spec leaves open. All others must be as captured."""
     if len(known) != len(given) or any(k is not None and k != g for k, g in zip(known, given)):
         shown = ["any" if k is None else k for k in known]
         raise _mismatch(spec, f"its sizes or strides are {list(given)} instead of {shown}")

@@ -1,4 +1,4 @@
-"""Nested structures: flattening arguments and rebuilding results by a `TreeSpec`."""
+"""Nested structures: flattens arguments and builds results according to a `TreeSpec`."""
 
 from __future__ import annotations
 
@@ -13,41 +13,43 @@ from wrapper_ir.errors import ArgumentError, ExecutionError
 from wrapper_ir.plugins.protocols import Containers
 
 
-def class_of(type_name: str) -> Any:  # Any: a class that nothing is known about
-    """The class named `module:qualname`; imports its module. Raises ExecutionError WIR926.
+def class_of(type_name: str) -> object:
+    """Returns the object named `module:qualname`; imports its module. Raises ExecutionError WIR926.
 
-    Nothing is called: whoever calls the class must have seen first that it is of the right kind.
+    Nothing is called. Before calling the result, the caller must check that it is a class of the expected
+    kind.
     """
     module, _, qualname = type_name.partition(":")
     try:
-        found: Any = importlib.import_module(module)
+        value: object = importlib.import_module(module)
         for part in qualname.split("."):
-            found = getattr(found, part)  # the parts of a qualified name
+            value = getattr(value, part)  # the parts of a qualified name
     except (ImportError, AttributeError) as error:
         raise ExecutionError(
             "WIR926",
             f"the class {type_name!r} of the signature cannot be imported: {error}",
             hint="install the package that defines it, or call the boxed form",
         ) from error
-    return found
+    return value
 
 
-def namedtuple_of(type_name: str, fields: Sequence[str]) -> Any:
-    """The named tuple of this name and these fields; raises ExecutionError WIR926 for anything else."""
+def namedtuple_of(type_name: str, fields: Sequence[str]) -> type:
+    """Returns the named tuple class with this name and these fields; raises ExecutionError WIR926 otherwise."""
     cls = class_of(type_name)
-    is_one = isinstance(cls, type) and issubclass(cls, tuple)
-    if not is_one or tuple(getattr(cls, "_fields", ())) != tuple(
-        fields
-    ):  # named tuples have no base class of their own
+    # named tuples have no common base class besides tuple
+    if not isinstance(cls, type) or not issubclass(cls, tuple) or [*getattr(cls, "_fields", ())] != [*fields]:
         raise _wrong_class(type_name, f"no named tuple with fields {list(fields)}")
     return cls
 
 
-def dataclass_of(type_name: str, fields: Sequence[str]) -> Any:
-    """The data class of this name and these fields; raises ExecutionError WIR926 for anything else."""
+def dataclass_of(type_name: str, fields: Sequence[str]) -> type:
+    """Returns the dataclass with this name and these fields; raises ExecutionError WIR926 otherwise."""
     cls = class_of(type_name)
-    is_one = isinstance(cls, type) and dataclasses.is_dataclass(cls)
-    if not is_one or [f.name for f in dataclasses.fields(cls)] != list(fields):
+    if (
+        not isinstance(cls, type)
+        or not dataclasses.is_dataclass(cls)
+        or [f.name for f in dataclasses.fields(cls)] != [*fields]
+    ):
         raise _wrong_class(type_name, f"no data class with fields {list(fields)}")
     return cls
 
@@ -60,13 +62,13 @@ def _wrong_class(type_name: str, what: str) -> ExecutionError:
     )
 
 
-def tree_keys(spec: ir.TreeSpec) -> list[Any]:  # Any: JSON keys
-    """A dict's keys, in order."""
+def tree_keys(spec: ir.TreeSpec) -> list[object]:
+    """Returns the keys of a dict, in order."""
     return [json.loads(key) for key in spec.keys]
 
 
 def flatten(spec: ir.TreeSpec, tree: object, containers: Containers | None = None) -> list[object]:
-    """The leaves of `tree`, depth first; raises ArgumentError WIR926 where it does not have the structure `spec`."""
+    """Returns the leaves of `tree`, depth first; raises ArgumentError WIR926 if its structure is not `spec`."""
     return list(_leaves(spec, tree, containers, "arguments"))
 
 
@@ -123,15 +125,17 @@ def _mismatch(place: str, want: str, got: str) -> ArgumentError:
 
 
 def unflatten(spec: ir.TreeSpec, leaves: Sequence[object], containers: Containers | None = None) -> object:
-    """The structure `spec` over `leaves`, depth first."""
+    """Builds the structure `spec` from `leaves`, depth first."""
     return tree_builder(spec, containers)(leaves)
 
 
 def tree_builder(
     spec: ir.TreeSpec, containers: Containers | None = None
 ) -> Callable[[Sequence[object]], object]:
-    """A function from leaves, depth first, to the structure `spec`, whose classes are looked up here. Raises ExecutionError
-    WIR926 for classes that are not there."""
+    """Returns a function that builds the structure `spec` from leaves, depth first.
+
+    Classes are looked up once, here. Raises ExecutionError WIR926 for missing classes.
+    """
     build = _builder(spec, containers)
     return lambda leaves: build(iter(leaves))
 
@@ -145,8 +149,10 @@ def _builder(spec: ir.TreeSpec, containers: Containers | None) -> Callable[[Iter
 
 
 def container_maker(spec: ir.TreeSpec, containers: Containers | None) -> Callable[[list[object]], object]:
-    """A function from children to the container of `spec`, which is not a leaf. Raises ExecutionError WIR926 for classes that are
-    not there."""
+    """Returns a function that builds the container of `spec`, not a leaf, from its children.
+
+    Raises ExecutionError WIR926 for missing classes.
+    """
     match spec.kind:
         case ir.TreeKind.NONE:
             return lambda children: None
@@ -172,19 +178,20 @@ def container_maker(spec: ir.TreeSpec, containers: Containers | None) -> Callabl
 
 
 class _SerialisedNode(Protocol):
-    from_dumpable_context: Callable[[Any], Any] | None
-    to_dumpable_context: Callable[[Any], Any] | None
+    from_dumpable_context: Callable[[object], object] | None
+    to_dumpable_context: Callable[[object], object] | None
 
 
 class _Node(Protocol):
-    flatten_fn: Callable[[Any], tuple[list[Any], Any]]
-    unflatten_fn: Callable[[Any, Any], Any]
+    flatten_fn: Callable[[object], tuple[list[object], object]]
+    unflatten_fn: Callable[[list[object], object], object]
 
 
 class Pytree(Protocol):
-    """The two tables of `torch.utils._pytree` that are read here; the module is handed in by whoever has torch."""
+    """The two tables of `torch.utils._pytree` that are read here. The caller passes the module."""
 
-    SUPPORTED_NODES: dict[type[Any], Any]  # Any: torch's own node records
+    # Any: torch's own entries and keys
+    SUPPORTED_NODES: dict[type[Any], Any]
     SUPPORTED_SERIALIZED_TYPES: dict[Any, Any]
 
 
@@ -194,10 +201,10 @@ class PytreeContainers:
     def __init__(self, pytree: Pytree) -> None:
         self._pytree = pytree
 
-    def _node(self, spec: ir.TreeSpec) -> tuple[type[Any], _Node]:
+    def _node(self, spec: ir.TreeSpec) -> tuple[type, _Node]:
         cls = class_of(spec.type_name)
-        node: _Node | None = self._pytree.SUPPORTED_NODES.get(cls)
-        if node is None:
+        node: _Node | None = self._pytree.SUPPORTED_NODES.get(cls) if isinstance(cls, type) else None
+        if node is None or not isinstance(cls, type):
             raise ExecutionError(
                 "WIR926",
                 f"the class {spec.type_name!r} of the signature is not registered as a structure",
@@ -212,20 +219,20 @@ class PytreeContainers:
             raise TypeError(f"got {type(container).__module__}:{type(container).__qualname__}")
         return node.flatten_fn(container)[0]
 
-    def builder(self, spec: ir.TreeSpec) -> Callable[[Sequence[object]], Any]:
+    def builder(self, spec: ir.TreeSpec) -> Callable[[Sequence[object]], object]:
         """See `Containers`."""
         cls, node = self._node(spec)
         context = self._context(cls, spec.context)
         build = node.unflatten_fn
 
-        def make(children: Sequence[object]) -> Any:
+        def make(children: Sequence[object]) -> object:
             container = build(list(children), context)
-            # torch registers `torch.Size` with a function that makes plain tuples
+            # torch registers `torch.Size` with a function that returns plain tuples
             return cls(container) if type(container) is tuple is not cls else container
 
         return make
 
-    def _context(self, cls: type[Any], text: str) -> object:
+    def _context(self, cls: type, text: str) -> object:
         serialised: _SerialisedNode | None = self._pytree.SUPPORTED_SERIALIZED_TYPES.get(cls)
         load = None if serialised is None else serialised.from_dumpable_context
         try:
@@ -237,8 +244,8 @@ class PytreeContainers:
 
 def custom_container(
     pytree: Pytree, type_name: str, context: str
-) -> tuple[Callable[[object], Sequence[object]], Callable[[Sequence[object]], Any]]:
-    """(children of a container, container from children) for a class registered with `torch.utils._pytree`."""
+) -> tuple[Callable[[object], Sequence[object]], Callable[[Sequence[object]], object]]:
+    """Returns functions that flatten and build a container of a class registered with `torch.utils._pytree`."""
     spec = ir.TreeSpec(kind=ir.TreeKind.CUSTOM, type_name=type_name, context=context)
     containers = PytreeContainers(pytree)
     return lambda container: containers.flatten(spec, container), containers.builder(spec)

@@ -1,0 +1,90 @@
+"""Types of torch that this package uses. It does not depend on torch: the caller passes the module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, Self, TypeAlias
+
+TorchModule: TypeAlias = Any
+"""The module `torch`. Any: most of what is used of it is private and has no type."""
+
+
+class TorchStorage(Protocol):
+    """Methods of `torch.UntypedStorage`."""
+
+    @property
+    def _cdata(self) -> int:
+        """Address of the C++ object, unique among live storages."""
+
+    def nbytes(self) -> int:
+        """Size in bytes."""
+
+
+class TorchTensor(Protocol):
+    """Methods of `torch.Tensor`."""
+
+    @property
+    def dtype(self) -> object:
+        """The element type."""
+
+    @property
+    def device(self) -> object:
+        """The device; its text is `cpu` or `cuda:0`."""
+
+    @property
+    def layout(self) -> object:
+        """`torch.strided`, or a sparse layout."""
+
+    @property
+    def is_nested(self) -> bool:
+        """Whether it is a nested tensor, whose sizes cannot be queried."""
+
+    @property
+    def is_quantized(self) -> bool:
+        """Whether elements are quantized."""
+
+    @property
+    def real(self) -> Self:
+        """The real parts, as a view."""
+
+    def untyped_storage(self) -> TorchStorage:
+        """The storage."""
+
+    def size(self) -> Sequence[int]:
+        """Sizes in elements."""
+
+    def stride(self) -> Sequence[int]:
+        """Strides in elements."""
+
+    def storage_offset(self) -> Any:  # Any: an int; torch declares SymInt as well
+        """Offset of the first element in the storage, in elements."""
+
+    def element_size(self) -> int:
+        """Size of an element in bytes."""
+
+    def numel(self) -> int:
+        """Number of elements."""
+
+    def is_complex(self) -> bool:
+        """Whether elements are complex numbers."""
+
+    def is_conj(self) -> bool:
+        """Whether elements are conjugated when read."""
+
+    def is_neg(self) -> bool:
+        """Whether elements are negated when read."""
+
+    def as_strided(self, size: Sequence[int], stride: Sequence[int], storage_offset: int, /) -> Self:
+        """A view of the storage with this layout."""
+
+    def view(self, dtype: Any, /) -> Self:  # Any: torch's own dtype
+        """A view of the same bytes with elements of another type."""
+
+    def copy_(self, other: Self, /) -> object:
+        """Copies elements."""
+
+    def set_(self, source: Any, /) -> object:  # Any: torch declares storages only
+        """Replaces storage and layout by those of `source`."""
+
+    def as_strided_(self, size: Sequence[int], stride: Sequence[int], storage_offset: int, /) -> object:
+        """Changes the layout in place."""
