@@ -1,4 +1,4 @@
-"""Several kernels for one job, captured as a multi-kernel that says which of them may run."""
+"""Several kernels for one computation, captured as a multi-kernel that lists its variants."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def multis(program: ir.Program) -> list[ir.MultiKernel]:
 
 def inner(program: ir.Program, multi: ir.MultiKernel) -> list[ir.TritonKernel]:
     by_name = {k.name: k for k in program.kernels}
-    found = [by_name[v.kernel] for v in multi.variants]
-    assert all(isinstance(k, ir.TritonKernel) for k in found)
-    return [k for k in found if isinstance(k, ir.TritonKernel)]
+    variants = [by_name[v.kernel] for v in multi.variants]
+    assert all(isinstance(k, ir.TritonKernel) for k in variants)
+    return [k for k in variants if isinstance(k, ir.TritonKernel)]
 
 
 def test_reductions_that_loop_and_that_do_not() -> None:
@@ -62,8 +62,7 @@ def test_only_where_asked_for() -> None:
 
 
 def test_scratch_memory_that_one_of_them_needs() -> None:
-    """Programs that reduce together, one row each, or that do it alone: the launch has the semaphores of the first, and
-    gives scratch memory back in reverse order."""
+    """Checks a cooperative variant with semaphores in scratch memory, which is freed in reverse order."""
     with inductor_config.patch({"triton.force_cooperative_reductions": True}):
         program = offline(lambda x: x.sum(-1), torch.randn(4, 4000))
     (multi,) = multis(program)
@@ -94,9 +93,9 @@ def test_branches_share_what_they_choose_from() -> None:
 def test_a_transformer() -> None:
     case = zoo.gpt2(layers=1)
     program = capture(case.model, case.args, case.kwargs, target="cuda:sm_90", options=OPTIONS).program
-    found = multis(program)
-    assert found
-    assert {len(m.variants) for m in found} == {2}
+    groups = multis(program)
+    assert groups
+    assert {len(m.variants) for m in groups} == {2}
     text = print_program(program)
     assert print_program(parse_program(text)) == text
     assert from_json(to_json(program)) == program

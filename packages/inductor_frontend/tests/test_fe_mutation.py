@@ -1,4 +1,5 @@
-"""Written inputs and buffers: through views, in overlapping and shared memory, unaligned, of every kind of element."""
+"""Writes to inputs and buffers: through views, in overlapping and shared memory, unaligned, of every
+dtype."""
 
 from __future__ import annotations
 
@@ -173,9 +174,9 @@ def test_writes_to_expanded_inputs_are_refused_as_by_eager() -> None:
 
 
 def swapped(x: Tensor, y: Tensor) -> None:
-    kept = x.clone()
+    copy = x.clone()
     x.copy_(y)
-    y.copy_(kept)
+    y.copy_(copy)
 
 
 def rotated(x: Tensor, y: Tensor, z: Tensor) -> None:
@@ -186,9 +187,9 @@ def rotated(x: Tensor, y: Tensor, z: Tensor) -> None:
 
 
 def rounded(x: Tensor, y: Tensor) -> None:
-    kept = torch.round(x)
+    result = torch.round(x)
     x.copy_(y)
-    y.copy_(kept)
+    y.copy_(result)
 
 
 def shifted(x: Tensor) -> Tensor:
@@ -234,7 +235,7 @@ def rows_and_columns(x: Tensor) -> Tensor:
 
 
 class Swap(nn.Module):
-    """Swaps its buffers at each call."""
+    """Swaps its buffers in each call."""
 
     a: Tensor
     b: Tensor
@@ -245,9 +246,9 @@ class Swap(nn.Module):
         self.register_buffer("b", torch.arange(4.0) * 3)
 
     def forward(self, x: Tensor) -> Tensor:
-        kept = self.a.clone()
+        copy = self.a.clone()
         self.a.copy_(self.b)
-        self.b.copy_(kept)
+        self.b.copy_(copy)
         return x + self.a - 2 * self.b
 
 
@@ -270,7 +271,8 @@ OLD_VALUES = {
 
 
 def test_old_values_are_kept() -> None:
-    """Inductor's own results are wrong in some of these: it removes clones whose sources are then written."""
+    """Inductor's own results are wrong in some of these cases: it removes clones whose sources are written
+    later."""
     check_all_paths(together(OLD_VALUES))
 
 

@@ -1,4 +1,4 @@
-"""What torch has since 2.14: captured where the IR has a form for it, otherwise refused by name."""
+"""Features of torch since 2.14: captured if the IR has a form for them, otherwise refused by name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ X = torch.rand(4, 3)
 
 
 class Chosen(torch.nn.Module):
-    """One of three branches, which read two tensors."""
+    """Selects one of three branches, which read two tensors."""
 
     def forward(self, index: Tensor, x: Tensor) -> Any:
         switch: Any = importlib.import_module("torch._higher_order_ops.switch").switch
@@ -44,9 +44,9 @@ class TestSwitch:
     def test_every_branch(self) -> None:
         model = Chosen()
         captured = inductor_frontend.capture(model, (torch.tensor(1), X))
-        found = [op for f in captured.program.functions for op in f.body if isinstance(op, ir.Switch)]
-        assert [len(op.branches) for op in found] == [3]
-        assert not ir.is_two_way(found[0])
+        switches = [op for f in captured.program.functions for op in f.body if isinstance(op, ir.Switch)]
+        assert [len(op.branches) for op in switches] == [3]
+        assert not ir.is_two_way(switches[0])
         run = compile(captured)
         for index in (-1, 0, 1, 2, 7):  # torch.switch takes the nearest branch
             torch.testing.assert_close(run(torch.tensor(index), X), model(torch.tensor(index), X))
@@ -66,18 +66,18 @@ class TestSwitch:
 
 @pytest.mark.parametrize("shape", [(4, 3), (3, 2, 2), (5,)])
 def test_data_that_is_replaced(shape: tuple[int, ...]) -> None:
-    """Older versions make an operator of it that `x.set_(y)` makes, too."""
+    """Older versions lower `x.data = y` to the same operator as `x.set_(y)`."""
 
     def function(x: Tensor, y: Tensor) -> Tensor:
         x.data = y * 2
         return x + 1
 
     assert SHALLOW_COPY.__name__ == "ShallowCopyDataKernel"
-    y, found = torch.rand(shape), []
+    y, storages = torch.rand(shape), []
     for run in (function, torch.compile(function, backend="wrapper_ir")):
         x = X.clone()
-        found.append((run(x, y), x))
-    torch.testing.assert_close(found[0], found[1])
+        storages.append((run(x, y), x))
+    torch.testing.assert_close(storages[0], storages[1])
 
 
 class TestRefusals:
@@ -94,11 +94,13 @@ class TestRefusals:
         options: Any = vars(torch.compiler)["NestedCompileRegionOptions"]
         region: Any = torch.compiler.nested_compile_region
         with torch._dynamo.config.patch(enable_invoke_subgraph_regional_compile=True):
-            held = region(lambda x: x.sin(), options=options(inductor_config_patches={"max_autotune": False}))
+            configured = region(
+                lambda x: x.sin(), options=options(inductor_config_patches={"max_autotune": False})
+            )
 
         class Held(torch.nn.Module):
             def forward(self, x: Tensor) -> Any:
-                return held(x) + held(x)
+                return configured(x) + configured(x)
 
         with pytest.raises(CaptureError, match=r"FE202.*options of its own: max_autotune"):
             inductor_frontend.capture(Held(), (X,))

@@ -1,4 +1,5 @@
-"""Objects that are not tensors: those that operators hand to each other are carried, others are refused by name."""
+"""Objects that are not tensors: those that operators pass to each other are carried, others are refused by
+name."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ X = torch.arange(4.0)
 
 
 class Factor(bases.OpaqueBase):  # type: ignore[misc, name-defined]
-    """What operators hand to each other."""
+    """An object that operators pass to each other."""
 
     def __init__(self, value: float) -> None:
         self.value = value
@@ -121,7 +122,7 @@ def applied(x: Tensor, packed: Any) -> Tensor:
 
 
 class TestScriptObjects:
-    """Of classes that torch cannot look into: `torch.compile` leaves them to eager mode."""
+    """Script objects of classes that torch cannot trace: `torch.compile` leaves them to eager mode."""
 
     def test_attribute(self) -> None:
         model = Packed()

@@ -1,5 +1,7 @@
-"""Packed weights: off by default; asked for, they are carried as opaque constants that run in this process, and an
-artifact with them can be neither saved nor written."""
+"""Packed weights: off by default. If enabled, they are opaque constants that are valid in this process only.
+
+An artifact with them can be neither saved nor emitted.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,8 @@ needs_bf16 = pytest.mark.skipif(
 
 
 class Convolutions(nn.Module):
-    """Two convolutions, batch statistics that fold into one of them, a sum that does not, and one the other way."""
+    """Two convolutions, batch normalization that folds into one of them, a sum that does not, and a
+    transposed convolution."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +57,7 @@ def linear() -> nn.Module:
 
 
 def packed(artifact: Artifact) -> list[str]:
-    """What the packed constants were, in order."""
+    """Returns details of the packed constants, in order."""
     types = [c.value.type for c in artifact.program.constants]
     return [t.detail for t in types if isinstance(t, ir.OpaqueType) and t.kind is ir.OpaqueKind.PACKED]
 
@@ -73,7 +76,8 @@ class TestCaptured:
 
     @needs_mkl
     def test_multiplications_with_the_plain_weight_beside(self, equals_eager: Check) -> None:
-        """What MKL packs is for one number of rows; the operator takes the plain weight too, for all others."""
+        """MKL packs a weight for one number of rows; for other numbers, the operator uses the plain
+        weight."""
         model, x = linear(), torch.randn(4, 16)
         artifact = capture(model, (x,), options=PACKED)
         assert {e.name for e in artifact.program.externs} == {"mkl::_mkl_linear"}
@@ -177,7 +181,8 @@ needs_fbgemm = pytest.mark.skipif(
 
 
 class QuantisedLinear(nn.Module):
-    """In one operator, or in the two that Inductor makes of it; `leave` returns what the first of them gives."""
+    """Calls one operator, or the two that Inductor splits it into; `leave` returns the result of the
+    first."""
 
     def __init__(self, way: str) -> None:
         super().__init__()
@@ -189,21 +194,21 @@ class QuantisedLinear(nn.Module):
         ops = torch.ops._quantized
         quantized = torch.tensor(0.1), torch.tensor(0)
         weights = self.linear.weight, *quantized, self.linear.bias
-        found: torch.Tensor
+        out: torch.Tensor
         if self.way == "whole":
-            found = ops.wrapped_quantized_linear(x, *quantized, *weights, *quantized, 16)
-            return found
-        found = ops._wrapped_linear_prepack(*weights)
-        if self.way == "leave":
-            return found
-        return ops._wrapped_quantized_linear_prepacked(x, *quantized, found, *quantized, 16)  # type: ignore[no-any-return]  # torch's
+            out = ops.wrapped_quantized_linear(x, *quantized, *weights, *quantized, 16)
+            return out
+        out = ops._wrapped_linear_prepack(*weights)
+        if self.way != "leave":
+            out = ops._wrapped_quantized_linear_prepacked(x, *quantized, out, *quantized, 16)
+        return out
 
 
 @needs_fbgemm
 @pytest.mark.parametrize("options", [CaptureOptions(), PACKED], ids=["plain", "packed"])
 @pytest.mark.parametrize("way", ["whole", "parts"])
 def test_quantized_linear(way: str, options: CaptureOptions, equals_eager: Check) -> None:
-    """Stock torch.compile fails: the handle of packed weights has other sizes than torch says."""
+    """Stock torch.compile fails: the handle of packed weights has other sizes than its fake tensor."""
     model, x = QuantisedLinear(way), torch.rand(8, 32)
     equals_eager(capture(model, (x,), options=options), model, x)
     with torch.no_grad():

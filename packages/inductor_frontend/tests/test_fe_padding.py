@@ -1,4 +1,4 @@
-"""Padded strides: Inductor pads as the options say, also on a CPU, and the padded program computes what eager does."""
+"""Padded strides: Inductor pads as the options specify, also on a CPU, and results equal eager mode's."""
 
 from __future__ import annotations
 
@@ -92,7 +92,8 @@ class TestStatic:
     def test_padding_written_into_the_gap(
         self, example: tuple[torch.Tensor, torch.Tensor], equals_eager: Check
     ) -> None:
-        """Where a row has room for what `pad` adds, Inductor writes it there: the storage is larger than the tensor."""
+        """If a row has space for the elements that `pad` adds, Inductor writes them there: the storage is
+        larger than the tensor."""
 
         def function(x: torch.Tensor, w: torch.Tensor, v: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
             y = torch.softmax(x @ w, -1)
@@ -154,11 +155,11 @@ class TestOptions:
         self, example: tuple[torch.Tensor, torch.Tensor]
     ) -> None:
         with inductor_config.patch(ALWAYS):
-            taken = CaptureOptions()
+            options = CaptureOptions()
             inside = capture(attention, example).program
-        assert taken.padding == padded().padding
+        assert options.padding == padded().padding
         # the value was made inside; the capture depends on nothing else
-        assert capture(attention, example, options=taken).program == inside
+        assert capture(attention, example, options=options).program == inside
         assert capture(attention, example).program != inside
 
     def test_explicit_options_win_over_the_process(self, example: tuple[torch.Tensor, torch.Tensor]) -> None:
@@ -182,7 +183,7 @@ class TestOptions:
         equals_eager: Check,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        """Inductor measures on a GPU, of which a stand-in says here that it pays."""
+        """Inductor benchmarks on a GPU; a stand-in reports here that padding is faster."""
         monkeypatch.setattr(pad_mm, "check_device", lambda a, b: True)
         monkeypatch.setattr(pad_mm, "has_triton", lambda: True)
         monkeypatch.setattr(pad_mm, "_should_pad", lambda *args, **kwargs: True)
@@ -215,7 +216,7 @@ class TestOptions:
 def test_padded_storages_are_no_larger_than_their_last_element(
     example: tuple[torch.Tensor, torch.Tensor],
 ) -> None:
-    """The gap behind the last row is never touched, so it isn't reserved either."""
+    """The gap after the last row is never accessed, so it is not allocated."""
     artifact = capture(attention, example, options=padded())
     types = [op.result.type for op in artifact.program.main.body if isinstance(op, ir.AllocStorage)]
     assert [str(t.nbytes) for t in types].count("716") == 1

@@ -1,5 +1,7 @@
-"""What a capture does not follow: Inductor's options that would put text, timings or machine-specific data into a
-program are pinned, however the process sets them."""
+"""Pinned options: Inductor's options that would add text, timings or machine-specific data to a program.
+
+A capture sets them, whatever their values in the process.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,7 @@ CHANGED: dict[str, object] = {
     "trace.enabled": False,
     "test_configs.track_memory_lifecycle": "assert",
 }
-"""Settings of the process that must not show in a program, one by one and all together."""
+"""Settings of the process that must not affect a program, individually and all together."""
 
 ONE_BY_ONE = [
     "freezing",
@@ -93,7 +95,8 @@ ONE_BY_ONE = [
 
 
 def example() -> tuple[nn.Module, tuple[torch.Tensor, ...]]:
-    """A multiplication, a convolution, a reduction and a concatenation: what the settings above would change."""
+    """Returns a model with a matmul, a convolution, a reduction and a concatenation, which the settings above
+    would change."""
     torch.manual_seed(0)
 
     class Model(nn.Module):
@@ -121,19 +124,19 @@ class TestCapture:
             assert capture(*example()).program == plain
 
     def test_all_together(self, plain: ir.Program) -> None:
-        known = inductor_config.get_config_copy()
-        with inductor_config.patch({k: v for k, v in CHANGED.items() if k in known}):
+        options = inductor_config.get_config_copy()
+        with inductor_config.patch({k: v for k, v in CHANGED.items() if k in options}):
             assert capture(*example()).program == plain
 
     @pytest.mark.parametrize("name", ["functionalize_rng_ops", "selective_decompose"])
     def test_settings_of_autograd(self, name: str, plain: ir.Program) -> None:
-        known = functorch_config.get_config_copy()
-        with functorch_config.patch({name: True} if name in known else {}):
+        options = functorch_config.get_config_copy()
+        with functorch_config.patch({name: True} if name in options else {}):
             assert capture(*example()).program == plain
 
     @pytest.mark.slow
     def test_from_the_environment(self, plain: ir.Program) -> None:
-        """A process whose Inductor was configured by variables before it was imported."""
+        """Runs a process in which environment variables configure Inductor before its import."""
         names = (
             "FREEZING",
             "CPP_WRAPPER",
@@ -150,19 +153,20 @@ class TestCapture:
             text=True,
             check=True,
         )
-        seen, _, text = got.stdout.partition("\n")
-        assert seen == "True True False"
+        configuration, _, text = got.stdout.partition("\n")
+        assert configuration == "True True False"
         assert text == print_program(plain)
 
     def test_a_convolution_and_a_multiplication_keep_plain_weights(self, plain: ir.Program) -> None:
-        """Without freezing Inductor packs nothing, and calls no operator that takes packed weights."""
+        """Without freezing, Inductor does not pack weights, and calls no operator that accepts packed
+        weights."""
         assert {e.name.split("::")[0] for e in plain.externs} == {"aten"}
         assert {c.value.name for c in plain.constants} == {
             f"{layer}.{part}" for layer in ("linear", "convolution") for part in ("weight", "bias")
         }
 
     def test_recurrent_modules_keep_plain_weights(self, equals_eager: Check) -> None:
-        """Eager mode calls a fused operator of oneDNN for an LSTM; it takes weights as they are."""
+        """Eager mode calls a fused operator of oneDNN for an LSTM, which accepts plain weights."""
         torch.manual_seed(0)
         model, x = nn.LSTM(3, 4, bidirectional=True).eval(), torch.randn(2, 5, 3)
         with inductor_config.patch({"freezing": True, "cpp.weight_prepack": True}):
@@ -194,18 +198,18 @@ def test_torch_compile_is_pinned_too(monkeypatch: pytest.MonkeyPatch) -> None:
 
 class TestTable:
     def test_pins_are_options_that_inductor_has(self) -> None:
-        """A name that Inductor does not know is ignored, so a typo would pin nothing."""
+        """Inductor ignores unknown names, so a typo would pin nothing."""
         unknown = set(inductor_patches(CaptureOptions())) - set(inductor_config.get_config_copy())
         assert unknown <= {n for n, since in SINCE.items() if Version(torch.__version__) < Version(since)}
         assert set(functorch_patches()) <= set(functorch_config.get_config_copy())
 
     def test_every_pin_differs_from_what_the_tests_set(self) -> None:
-        """Each is among the settings that are shown not to matter, with another value."""
+        """Each pin is among the settings that the tests above change."""
         pinned = inductor_patches(CaptureOptions())
-        shown = {name for name, value in CHANGED.items() if name in pinned and pinned[name] != value}
+        changed = {name for name, value in CHANGED.items() if name in pinned and pinned[name] != value}
         padding = {name for name in pinned if "pad" in name and name != "can_inplace_pad_graph_input"}
         followed = {"aot_inductor.debug_intermediate_value_printer"}  # by the pass `debug-values`
-        assert set(pinned) - shown == padding | followed | {"fx_graph_remote_cache"}  # a service
+        assert set(pinned) - changed == padding | followed | {"fx_graph_remote_cache"}  # a service
 
 
 SINCE = {
@@ -215,11 +219,11 @@ SINCE = {
     "distributed_max_autotune_gemm": "2.12",
     "epilogue_fusion_user_defined_triton_kernel": "2.12",
 }
-"""Options that not all supported versions have."""
+"""Options that only some supported versions have."""
 
 
 def main() -> None:
-    """In a process of its own: what Inductor was configured to, then the program."""
+    """Prints Inductor's configuration and then the program, in a separate process."""
     config = inductor_config
     print(config.freezing, config.cpp_wrapper, config.size_asserts)
     print(print_program(capture(*example()).program), end="")

@@ -42,7 +42,8 @@ def _traced(path: Path) -> Iterator[None]:
 
 
 def _view(folder: Path, emitter: str) -> tuple[Mapping[str, Mapping[str, list[int]]], dict[str, list[str]]]:
-    """The links of the view by line, and the lines of its panes, of a graph that this emitter compiles."""
+    """Returns the links of the view by line, and the lines of its panes, for a graph that this emitter
+    compiles."""
     torch._dynamo.reset()
     with _traced(folder / "trace.log"):
         function = torch.compile(model, backend="wrapper_ir", options={"cache": False, "emitter": emitter})
@@ -62,10 +63,10 @@ def _view(folder: Path, emitter: str) -> tuple[Mapping[str, Mapping[str, list[in
 
 
 def _lines(path: Path) -> list[str]:
-    """Lines as a browser shows them: without tags, and without a line break at the begin."""
+    """Returns lines as a browser renders them: without tags, and without a line break at the beginning."""
     text = re.sub(r"<[^>]*>", "", path.read_text(encoding="utf-8")) if path.suffix == ".html" else None
-    shown = path.read_text(encoding="utf-8") if text is None else html.unescape(text)
-    return shown.removeprefix("\n").split("\n")
+    content = path.read_text(encoding="utf-8") if text is None else html.unescape(text)
+    return content.removeprefix("\n").split("\n")
 
 
 @pytest.mark.skipif(TLPARSE is None, reason="tlparse is not installed here")
@@ -74,7 +75,7 @@ def test_lines_of_the_view_are_linked(tmp_path: Path, emitter: str) -> None:
     links, panes = _view(tmp_path, emitter)
 
     def linked(table: str, source: str, text: str, target: str) -> list[str]:
-        """The lines of the pane `target` that those with this text in the pane `source` lead to."""
+        """Returns the lines of the pane `target` that lines with this text in the pane `source` link to."""
         at = [str(n) for n, line in enumerate(panes[source], 1) if text in line]
         return [panes[target][n - 1].strip() for a in at for n in links[table].get(a, [])]
 
@@ -97,13 +98,13 @@ def test_lines_of_the_view_are_linked(tmp_path: Path, emitter: str) -> None:
 def test_names_stand_before_the_lines_that_they_are_of(emitter: str) -> None:
     artifact = capture(model, (torch.randn(4, 8), torch.randn(8, 8)))
     explanation = explain_artifact(artifact, (emitter,))
-    found = provenance_of(explanation, {"relu": ["relu_1"]}, "0/0 inference")
-    mappings, stacks = json.loads(found.mappings), json.loads(found.stacks)
+    provenance = provenance_of(explanation, {"relu": ["relu_1"]}, "0/0 inference")
+    mappings, stacks = json.loads(provenance.mappings), json.loads(provenance.stacks)
     assert mappings["preToPost"] == {"relu_1": ["relu"]}
     names = mappings["cppCodeToPost"]
     assert {"relu", "mm"} <= {node for nodes in names.values() for node in nodes}
     assert mappings["postToCppCode"]["mm"] == [n for n, nodes in names.items() if "mm" in nodes]
-    lines = found.code.splitlines()
+    lines = provenance.code.splitlines()
     (file,) = [f for f in explanation.files if f.name.startswith("program.")]
     for name in names:
         (at,) = [n for n, line in enumerate(lines) if name in line]
@@ -119,6 +120,6 @@ def test_names_stand_before_the_lines_that_they_are_of(emitter: str) -> None:
 
 def test_an_emitter_without_lines_has_graphs_linked_all_the_same() -> None:
     explanation = explain_artifact(capture(torch.relu, (torch.ones(2),)), ())
-    found = provenance_of(explanation, {"relu": ["relu_1"]}, "0/0 inference")
-    assert (found.code, found.stacks) == ("", "{}")
-    assert json.loads(found.mappings)["postToPre"] == {"relu": ["relu_1"]}
+    provenance = provenance_of(explanation, {"relu": ["relu_1"]}, "0/0 inference")
+    assert (provenance.code, provenance.stacks) == ("", "{}")
+    assert json.loads(provenance.mappings)["postToPre"] == {"relu": ["relu_1"]}

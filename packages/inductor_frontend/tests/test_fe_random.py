@@ -27,10 +27,11 @@ from wrapper_ir.errors import WirError
 # Any in this file: models and their arguments.
 
 EAGERS = since("2.13")
-"""Whether Inductor draws eager's numbers where it is told to: before 2.13 it decomposes some, as `rand_like` into `rand`, even then,
-so that stock torch.compile differs from eager mode, and what we do is what it does."""
+"""Whether Inductor draws eager's numbers if configured to. Before 2.13 it decomposes some operators
+nevertheless (`rand_like` to `rand`), so that both stock torch.compile and this backend differ from eager
+mode."""
 UNTRACEABLE = "FE102" if since("2.13") else "FE101"
-"""What refuses generators: before 2.13, torch.export itself."""
+"""Code of the refusal of generators: before 2.13, torch.export itself refuses them."""
 
 
 def _x(*sizes: int) -> Tensor:
@@ -149,8 +150,8 @@ def test_values_are_those_of_torch_compile() -> None:
 def test_values_are_eagers_where_inductor_falls_back() -> None:
     with inductor_config.patch(fallback_random=True):
         artifact = check_all_paths(ALL, want=None if EAGERS else stock(ALL.function))
-    drawn = {e.name for e in artifact.program.externs if ir.ExternTag.RANDOM in e.tags}
-    assert {"aten::rand", "aten::cauchy", "aten::multinomial", "aten::native_dropout"} <= drawn
+    operators = {e.name for e in artifact.program.externs if ir.ExternTag.RANDOM in e.tags}
+    assert {"aten::rand", "aten::cauchy", "aten::multinomial", "aten::native_dropout"} <= operators
 
 
 def test_integers_in_place() -> None:
@@ -171,12 +172,12 @@ def test_integers_in_place() -> None:
 
 @pytest.mark.slow
 def test_how_random_numbers_are_drawn_is_part_of_what_is_compiled() -> None:
-    """Neither a cached graph nor a captured program of one kind answers for the other."""
+    """A cached graph or captured program of one mode is not used for the other."""
 
     def function(x: Tensor) -> Tensor:
         return torch.rand_like(x)
 
-    x, drawn = torch.zeros(4), {}
+    x, results = torch.zeros(4), {}
     for fallback in (False, True, False):
         with inductor_config.patch(fallback_random=fallback):
             torch._dynamo.reset()
@@ -185,10 +186,10 @@ def test_how_random_numbers_are_drawn_is_part_of_what_is_compiled() -> None:
             runs["stock"] = torch.compile(function)
             for name, run in runs.items():
                 torch.manual_seed(9)
-                drawn[name] = run(x)
-        assert all(torch.equal(v, drawn["stock"]) for v in drawn.values())
+                results[name] = run(x)
+        assert all(torch.equal(v, results["stock"]) for v in results.values())
         torch.manual_seed(9)
-        assert torch.equal(drawn["stock"], function(x)) == fallback
+        assert torch.equal(results["stock"], function(x)) == fallback
 
 
 def test_calls_go_on_where_the_last_one_stopped() -> None:
@@ -220,18 +221,18 @@ def test_compiling_draws_nothing() -> None:
 
 
 class TestGenerators:
-    """A generator of the model's own: graphs break around it, and a captured program cannot hold it."""
+    """A generator of the model: graphs break at it, and a captured program cannot contain it."""
 
     def test_as_an_argument(self) -> None:
         def function(x: Tensor, generator: torch.Generator) -> Any:
             noise = torch.rand(4, generator=generator), torch.empty(4).normal_(generator=generator)
             return x + noise[0], noise[1], torch.multinomial(x, 2, generator=generator)
 
-        drawn = []
+        results = []
         for run in (function, torch.compile(function, backend="wrapper_ir")):
             generator = torch.Generator().manual_seed(1)
-            drawn.append([run(torch.ones(4), generator) for _ in range(2)])
-        torch.testing.assert_close(*drawn)
+            results.append([run(torch.ones(4), generator) for _ in range(2)])
+        torch.testing.assert_close(*results)
         with pytest.raises(WirError, match=rf"(?s){UNTRACEABLE}.*Generator.*hint.*torch.compile"):
             capture(function, (torch.ones(4), torch.Generator()))
 
@@ -241,11 +242,11 @@ class TestGenerators:
         def function(x: Tensor) -> Tensor:
             return x + torch.rand(4, generator=generator)
 
-        drawn = []
+        results = []
         for run in (function, torch.compile(function, backend="wrapper_ir")):
             generator.manual_seed(1)
-            drawn.append([run(torch.ones(4)) for _ in range(2)])
-        torch.testing.assert_close(*drawn)
+            results.append([run(torch.ones(4)) for _ in range(2)])
+        torch.testing.assert_close(*results)
         with pytest.raises(WirError, match=rf"(?s){UNTRACEABLE}.*Generator.*hint"):
             capture(function, (torch.ones(4),))
 

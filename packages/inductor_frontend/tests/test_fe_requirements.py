@@ -1,4 +1,4 @@
-"""What the sources of kernels need, and which operators need Python."""
+"""Requirements of kernel sources, and operators that need Python."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def test_triton_kernels_say_their_modules() -> None:
     artifact = capture(lambda x: x.softmax(-1).relu(), (torch.randn(64, 300),), target="cuda:sm_90")
     [kernel] = artifact.program.kernels
     assert isinstance(kernel, ir.TritonKernel)
-    found = {r.name: (r.origin, r.sha256) for r in kernel.requires}
-    assert found[HELPERS] == (TORCH, digest(ROOT / "_inductor" / "runtime" / "triton_helpers.py"))
-    assert not any(name.startswith("triton") for name in found)
+    modules = {r.name: (r.origin, r.sha256) for r in kernel.requires}
+    assert modules[HELPERS] == (TORCH, digest(ROOT / "_inductor" / "runtime" / "triton_helpers.py"))
+    assert not any(name.startswith("triton") for name in modules)
 
 
 def test_sources_are_read() -> None:
@@ -60,14 +60,14 @@ def test_sources_are_read() -> None:
 @pytest.fixture
 def library() -> object:
     # Any: torch has no types for it
-    made: Any = torch.library.Library("python_only_test", "FRAGMENT")  # type: ignore[no-untyped-call]
-    made.define("plain(Tensor x) -> Tensor")
-    made.impl("plain", lambda x: x.clone(), "CPU")
-    made.define("of.any(Tensor x) -> Tensor")
-    made.impl("of.any", lambda x: x.clone(), "CompositeExplicitAutograd")
-    made.define("nothing(Tensor x) -> Tensor")
-    made.define("in_parts(Tensor x) -> Tensor")
-    return made
+    fragment: Any = torch.library.Library("python_only_test", "FRAGMENT")  # type: ignore[no-untyped-call]
+    fragment.define("plain(Tensor x) -> Tensor")
+    fragment.impl("plain", lambda x: x.clone(), "CPU")
+    fragment.define("of.any(Tensor x) -> Tensor")
+    fragment.impl("of.any", lambda x: x.clone(), "CompositeExplicitAutograd")
+    fragment.define("nothing(Tensor x) -> Tensor")
+    fragment.define("in_parts(Tensor x) -> Tensor")
+    return fragment
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ def test_captured_programs_tag_them() -> None:
         return torch.empty_like(x)
 
     def model(x: torch.Tensor) -> torch.Tensor:
-        made: torch.Tensor = own(x @ x)
-        return made + 1
+        result: torch.Tensor = own(x @ x)
+        return result + 1
 
     program = capture(model, (torch.randn(4, 4),)).program
     tagged = {extern.name for extern in program.externs if ir.ExternTag.PYTHON_ONLY in extern.tags}

@@ -1,4 +1,4 @@
-"""What a model does to Python objects is refused: a program cannot do it."""
+"""Side effects of a model on Python objects are refused: a program cannot perform them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wrapper_ir_runtime.interp import call
 
 
 def refused(code: str, *parts: str) -> Any:
-    """The next block raises our error of this code, with these words in its message."""
+    """Expects an error of this code with these words in its message."""
     return pytest.raises(WirError, match=r"(?s)" + ".*".join([rf"\[{code}\]", *parts]))
 
 
@@ -28,14 +28,14 @@ def x() -> Tensor:
 
 @dataclass
 class Point:
-    """Registered by nobody."""
+    """A class that is not registered with pytree."""
 
     a: Any
     b: Any
 
 
 class Remembers(nn.Module):
-    """Does one of several things to itself."""
+    """Mutates itself in one of several ways."""
 
     def __init__(self, what: str) -> None:
         super().__init__()

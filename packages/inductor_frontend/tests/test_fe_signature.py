@@ -1,4 +1,4 @@
-"""What a captured signature says, and what it refuses to say."""
+"""Captured signatures, and structures that they refuse."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Check = Callable[..., None]
 
 
 def refused(code: str, *parts: str) -> Any:
-    """The next block raises our error of this code, with these words in its message."""
+    """Expects an error of this code with these words in its message."""
     return pytest.raises(WirError, match=r"(?s)" + ".*".join([rf"\[{code}\]", *parts]))
 
 
@@ -39,7 +39,7 @@ def x() -> Tensor:
 
 
 class Scaled(Tensor):
-    """A quantized weight: small integers, a scale a row, and how to read them."""
+    """A quantized weight: small integers, a scale for each row, and how to read them."""
 
     data8: Tensor
     scale: Tensor
@@ -111,7 +111,8 @@ class TestWrappers:
                 run(other, torch.ones(3))
 
     def test_quantized_weight(self) -> None:
-        """A parameter that wraps others becomes several constants, and needs its class no more."""
+        """A parameter that wraps other tensors becomes several constants, and its class is no longer
+        needed."""
 
         class Model(nn.Module):
             def __init__(self) -> None:
@@ -139,7 +140,7 @@ class TestWrappers:
             context_text({"block": frozenset({1})}, "Scaled")
 
     def test_distributed_tensor(self) -> None:
-        """Their context is a mesh of processes."""
+        """The context of a distributed tensor is a mesh of processes."""
         from torch.distributed import HashStore  # type: ignore[attr-defined]  # not in the stubs
         from torch.distributed.device_mesh import DeviceMesh
         from torch.distributed.tensor import DTensor, Replicate
@@ -183,9 +184,9 @@ contexts = st.recursive(
 def test_contexts_survive(context: Any) -> None:
     text = context_text(context, "C")
     json.loads(text)
-    found = read_context(text, machine("torch").native)
-    assert found == context
-    assert repr(found) == repr(context)  # a tuple is not a list
+    restored = read_context(text, machine("torch").native)
+    assert restored == context
+    assert repr(restored) == repr(context)  # a tuple is not a list
 
 
 class TestMoves:
@@ -202,7 +203,7 @@ class TestMoves:
         )
 
     def test_assignment_to_data(self) -> None:
-        """torch.export would go on without it, in silence."""
+        """torch.export would silently ignore the assignment."""
 
         def function(x: Tensor) -> Any:
             x.data = torch.ones(4, 3)
@@ -253,7 +254,7 @@ class TestMoves:
 
 class TestSharedMemory:
     def test_with_a_weight(self) -> None:
-        """Such a model changes its own weight, where it is called so."""
+        """Such a model writes its own weight if it is called with it."""
 
         class Model(nn.Module):
             def __init__(self) -> None:
@@ -309,7 +310,7 @@ class TestSharedMemory:
 
 @dataclass
 class Point:
-    """Registered by nobody."""
+    """A class that is not registered with pytree."""
 
     a: Any
     b: Any
@@ -346,7 +347,7 @@ class TestStructures:
             del globals()["Odd"]
 
     def test_transformers(self) -> None:
-        """Outputs and caches of the library are registered by it."""
+        """The library registers its outputs and caches with pytree."""
         from transformers.cache_utils import DynamicCache
         from transformers.integrations.executorch import register_dynamic_cache_export_support
         from transformers.modeling_outputs import CausalLMOutputWithPast

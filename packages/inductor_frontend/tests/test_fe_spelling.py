@@ -1,4 +1,4 @@
-"""The parameters of the model's own function, as a signature has them."""
+"""Parameters of the model's own function, as recorded in a signature."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class TestParameters:
         required = ir.Parameter(name="n")
         left_out = ir.Parameter(name="n", required=False, default=Int(3))
         for static, n in ((True, left_out), (False, required)):
-            found = parameters_of(function, (X, 3, True), {}, static=static)
-            assert found == (ir.Parameter(name="a"), n, ir.Parameter(name="flag"))
+            parameters = parameters_of(function, (X, 3, True), {}, static=static)
+            assert parameters == (ir.Parameter(name="a"), n, ir.Parameter(name="flag"))
 
     def test_functions_without_any(self) -> None:
         assert parameters_of(torch.sin, (X,), {}, static=True) == ()

@@ -1,4 +1,4 @@
-"""Matmuls with few rows as sums of parts: which are split, what becomes of a graph, and that it computes the same."""
+"""Matmuls with few rows as sums of parts: which are split, the resulting graph, and its results."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ Check = Callable[..., None]
 Function = Callable[..., Any]  # Any: of tensors, gives tensors
 
 
-def ones(*sizes: int, **given: Any) -> Tensor:  # Any: of torch.ones
-    return torch.ones(*sizes, **given)
+def ones(*sizes: int, **options: Any) -> Tensor:  # Any: of torch.ones
+    return torch.ones(*sizes, **options)
 
 
 def graph_of(function: Function, *args: Tensor, dynamic: bool = False) -> fx.GraphModule:
@@ -44,7 +44,7 @@ def graph_of(function: Function, *args: Tensor, dynamic: bool = False) -> fx.Gra
 
 
 def text_of(gm: fx.GraphModule) -> str:
-    """A line for each call, with the sizes of its result."""
+    """Returns a line for each call, with the sizes of its result."""
     return "\n".join(
         f"{node.name} = {node.target}({', '.join(map(str, node.args))}) {list(node.meta['val'].shape)}"
         for node in gm.graph.nodes
@@ -123,8 +123,8 @@ class TestGraphs:
         (matmul,) = gm.graph.find_nodes(op="call_function", target=torch.ops.aten.mm.default)
         matmul.meta["stack_trace"] = "a line"
         split_matmuls(gm, lambda device: 132)
-        made = [n for n in gm.graph.nodes if n.name.startswith("mm_")]
-        assert {n.meta["stack_trace"] for n in made} == {"a line"}
+        nodes = [n for n in gm.graph.nodes if n.name.startswith("mm_")]
+        assert {n.meta["stack_trace"] for n in nodes} == {"a line"}
 
     W, WIDE = ones(192, 64), ones(192, 64 * 80)
 
@@ -186,7 +186,7 @@ class TestGraphs:
         assert outcomes(graph_of(function, ones(8, 192), self.W)) == ["2 parts"]
 
     def test_a_matmul_that_is_added_to_a_split_one(self) -> None:
-        """As the sum's term it is used by a generated kernel."""
+        """As a term of the sum, it is used by a generated kernel."""
         gm = graph_of(lambda x, v, w: relu(torch.addmm(x @ v, x, w)), ones(8, 192), ones(192, 64), self.W)
         assert outcomes(gm) == ["2 parts", "2 parts"]
 
@@ -236,15 +236,15 @@ class TestNumbers:
     def check_fakes(gm: fx.GraphModule, args: list[Tensor]) -> None:
         class Check(fx.Interpreter):
             def run_node(self, node: fx.Node) -> Any:  # Any: of the interpreter
-                found = super().run_node(node)
-                if node.op == "call_function" and isinstance(found, Tensor):
+                result = super().run_node(node)
+                if node.op == "call_function" and isinstance(result, Tensor):
                     fake = node.meta["val"]
                     assert (fake.shape, fake.stride(), fake.dtype) == (
-                        found.shape,
-                        found.stride(),
-                        found.dtype,
+                        result.shape,
+                        result.stride(),
+                        result.dtype,
                     )
-                return found
+                return result
 
         Check(gm).run(*args)
 
@@ -282,7 +282,7 @@ class TestCaptures:
         assert len(split.kernels) == len(whole.kernels) == 2
 
     def test_as_many_parts_as_the_gpu_has_room_for(self) -> None:
-        """Of this one, one for each block."""
+        """The number of parts is limited by one multiprocessor for each block."""
         few = capture(
             layers(),
             (self.X,),
@@ -323,7 +323,7 @@ class TestCaptures:
         assert print_program(split) == print_program(whole)
 
     def test_computes_what_eager_does(self, monkeypatch: pytest.MonkeyPatch, equals_eager: Check) -> None:
-        """On a CPU, for which the rule is given a GPU's multiprocessors."""
+        """Runs on a CPU; the rule receives the number of multiprocessors of a GPU."""
         split = partial(split_matmuls, multiprocessors=lambda device: 132)
         monkeypatch.setattr(lowering, "split_matmuls", split)
         model = layers()
@@ -332,19 +332,19 @@ class TestCaptures:
         equals_eager(artifact, model, self.X)
 
     def test_a_pass_of_the_user_runs_before(self) -> None:
-        seen: list[str] = []
+        targets: list[str] = []
 
         class Seen(CustomGraphPass):
             def __call__(self, graph: fx.Graph) -> None:
-                seen.extend(str(n.target) for n in graph.nodes if "mm" in str(n.target))
+                targets.extend(str(n.target) for n in graph.nodes if "mm" in str(n.target))
 
             def uuid(self) -> Any:
                 return "seen"
 
         with inductor_config.patch(post_grad_custom_post_pass=Seen()):
             program = capture(layers(), (self.X,), target="cuda:sm_90", options=SPLIT).program
-        assert len(seen) == 2
-        assert not any("bmm" in name for name in seen)
+        assert len(targets) == 2
+        assert not any("bmm" in name for name in targets)
         assert called(program) == ["aten::bmm.out", "aten::bmm.out"]
 
     def test_as_an_option_of_the_backend(self) -> None:

@@ -1,4 +1,4 @@
-"""The stages of a capture: the model goes through each once."""
+"""Stages of a capture: the model passes through each stage once."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ STAGES = ("export", "functionalize", "guards", "record", "translate")
 
 
 def stages_given_the_model(model: nn.Module, x: torch.Tensor) -> list[str]:
-    """The stages whose functions get the model, an exported program or a graph, in the order of their calls."""
-    found: list[str] = []
-    seen: set[FrameType] = set()  # frames, alive: a generator that goes on is called once
+    """Returns the stages whose functions receive the model, an exported program or a graph, in call order."""
+    stages: list[str] = []
+    frames: set[FrameType] = set()  # frames, alive: a generator that goes on is called once
 
     def note(frame: FrameType, event: str, _: object) -> None:
         path = frame.f_code.co_filename
-        if event != "call" or not path.startswith(ROOT) or frame in seen:
+        if event != "call" or not path.startswith(ROOT) or frame in frames:
             return
-        seen.add(frame)
-        given = frame.f_code.co_varnames[: frame.f_code.co_argcount + frame.f_code.co_kwonlyargcount]
-        values = [frame.f_locals.get(name) for name in given]
+        frames.add(frame)
+        parameters = frame.f_code.co_varnames[: frame.f_code.co_argcount + frame.f_code.co_kwonlyargcount]
+        values = [frame.f_locals.get(name) for name in parameters]
         if any(isinstance(value, nn.Module | ExportedProgram | fx.Graph) for value in values):
-            found.append(path.removeprefix(ROOT).partition("/")[0])
+            stages.append(path.removeprefix(ROOT).partition("/")[0])
 
     inductor_frontend.capture(model, (x,))  # torch prepares its patterns once, which is long when profiled
     sys.setprofile(note)
@@ -38,7 +38,7 @@ def stages_given_the_model(model: nn.Module, x: torch.Tensor) -> list[str]:
         inductor_frontend.capture(model, (x,))
     finally:
         sys.setprofile(None)
-    return [stage for stage, _ in groupby(stage for stage in found if stage in STAGES)]
+    return [stage for stage, _ in groupby(stage for stage in stages if stage in STAGES)]
 
 
 def test_the_model_passes_each_stage_once() -> None:

@@ -1,4 +1,4 @@
-"""Pieces: graphs compiled for themselves, saved, and loaded into what autograd puts around them."""
+"""Standalone pieces: graphs compiled separately, saved, and loaded into the wrapper of autograd."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _fakes(gm: fx.GraphModule) -> list[Any]:
 
 
 class Kept:
-    """A backend that compiles each graph as a piece, saves it, and runs what it loads from the file."""
+    """Backend that compiles each graph as a piece, saves it, and runs the piece loaded from the file."""
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.folder = folder
@@ -86,25 +86,25 @@ def test_writes_and_views_of_inputs(tmp_path: Path) -> None:
         return x.t(), x.sin(), y
 
     x, y = torch.randn(3, 4), torch.zeros(2)
-    turned, sine, written = _compiled(function, Kept(tmp_path))(x, y)
-    assert turned.data_ptr() == x.data_ptr()
-    assert turned.stride() == (1, 4)
-    assert written is y
+    transposed, sine, mutated = _compiled(function, Kept(tmp_path))(x, y)
+    assert transposed.data_ptr() == x.data_ptr()
+    assert transposed.stride() == (1, 4)
+    assert mutated is y
     assert y.tolist() == [1, 1]
     torch.testing.assert_close(sine, x.sin())
 
 
 def _graph(function: Callable[..., Any], *inputs: Tensor) -> fx.GraphModule:
-    """Dynamo's graph of a function."""
-    found: list[fx.GraphModule] = []
+    """Returns Dynamo's graph of a function."""
+    graphs: list[fx.GraphModule] = []
 
     def keep(gm: fx.GraphModule, _: Sequence[Any]) -> Callable[..., Any]:
-        found.append(gm)
+        graphs.append(gm)
         return gm.forward
 
     with torch.no_grad():
         _compiled(function, keep)(*inputs)
-    return found[0]
+    return graphs[0]
 
 
 def test_one_result_stays_one(tmp_path: Path) -> None:
@@ -142,7 +142,7 @@ def test_emitters_are_a_choice(tmp_path: Path) -> None:
 
 
 def _guard(graph: fx.Graph) -> None:
-    """A pass that decides by the number of rows."""
+    """A pass that branches on the number of rows."""
     assert all(
         x.meta["val"].shape[0] % 4 == 0 for x in graph.find_nodes(op="placeholder") if x.name == "arg1_1"
     )
@@ -202,10 +202,11 @@ class TestRefused:
 
     def test_unknown_sizes(self) -> None:
         x = torch.randn(3, 4)
+        graph, unknown = _graph(torch.sin, x), "symbolic"
         with pytest.raises(
             ValueError, match=r"from_graph.*from_tracing_context.*from_example_inputs.*'symbolic'"
         ):
-            standalone_compile(_graph(torch.sin, x), [x], dynamic_shapes="symbolic")  # type: ignore[arg-type]  # refused
+            standalone_compile(graph, [x], dynamic_shapes=unknown)  # type: ignore[arg-type]  # refused
 
     @pytest.mark.parametrize("content", ["nothing", "another"])
     def test_files_without_a_piece(self, tmp_path: Path, content: str) -> None:

@@ -1,4 +1,5 @@
-"""Storages that a model resizes or replaces: given up and filled again, taken from another tensor, reinterpreted."""
+"""Storages that a model resizes or replaces: freed and filled again, taken from another tensor,
+reinterpreted."""
 
 from __future__ import annotations
 
@@ -65,7 +66,7 @@ def transposed(x: Tensor) -> Tensor:
 
 
 def shown_from_the_start(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The input begins later in its storage."""
+    """The input has an offset in its storage."""
     return x.as_strided([2, 2], [1, 1], 0), x.as_strided([2, 2], [1, 1], 0) + 1
 
 
@@ -116,7 +117,8 @@ def test_text_of_a_storage_given_up() -> None:
 
 
 def _gathered(parameter: Tensor, shard: Tensor) -> Tensor:
-    """What sharded training does around each use of a parameter, which has no memory in between."""
+    """Repeats the steps of sharded training around each use of a parameter, which has no memory in
+    between."""
     with torch.no_grad():
         parameter.untyped_storage().resize_(16)
         parameter.copy_(shard)

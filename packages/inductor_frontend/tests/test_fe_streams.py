@@ -1,4 +1,4 @@
-"""Streams and events of a model: which op goes where, what orders them, and what is refused."""
+"""Streams and events of a model: placement of ops, their order, and refusals."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def main_text(artifact: Artifact) -> list[str]:
 
 
 def orders(artifact: Artifact) -> list[str]:
-    """What orders streams, and the streams of launches and calls."""
-    kept = (ir.Launch, ir.CallExtern, ir.RecordEvent, ir.WaitEvent, ir.SyncEvent)
+    """Returns the ops that order streams, and the streams of launches and calls."""
+    classes = (ir.Launch, ir.CallExtern, ir.RecordEvent, ir.WaitEvent, ir.SyncEvent)
     return [
         f"{type(op).__name__} {getattr(op, 'stream', '')}".strip()
         for op in artifact.program.main.body
-        if isinstance(op, kept)
+        if isinstance(op, classes)
     ]
 
 
@@ -64,7 +64,7 @@ def test_ops_go_to_their_stream() -> None:
         "call aten::mm.out(%buf4, %w, out=%buf5) stream(1)",
     ]
     assert orders(artifact) == [
-        "RecordEvent 0",  # what was queued before the call
+        "RecordEvent 0",  # work queued before the call
         "WaitEvent 1",
         "Launch 0",
         "RecordEvent 0",
@@ -76,7 +76,7 @@ def test_ops_go_to_their_stream() -> None:
         "CallExtern 0",
         "WaitEvent 0",
         "Launch 0",
-        "RecordEvent 1",  # what comes after
+        "RecordEvent 1",  # work after the call
         "WaitEvent 0",
         "RecordEvent 0",
         "WaitEvent 1",
@@ -88,7 +88,7 @@ def test_memory_of_several_streams_lasts_until_they_have_met() -> None:
     last_wait = max(i for i, op in enumerate(body) if isinstance(op, ir.WaitEvent))
     late = {op.storage.name for op in body[last_wait:] if isinstance(op, ir.Free)}
     early = {op.storage.name for op in body[:last_wait] if isinstance(op, ir.Free)}
-    assert late == {"buf0.s", "buf5.s"}  # read by the other stream than the one that it came from
+    assert late == {"buf0.s", "buf5.s"}  # read on another stream than the one that allocates it
     assert "buf4.s" in early
     assert isinstance(body[-1], ir.Return)
 
@@ -107,8 +107,8 @@ def test_streams_that_write_one_storage() -> None:
     assert shared.endswith("= alloc f32[8, 16]")  # both parts, before streams begin
     source = py_wrapper.emit(artifact).source
     assert source.index("empty_cuda((8, 16)") < source.index(".wait_event(")
-    (seen,) = [c for c in artifact.program.constants if c.mutable]
-    assert seen.value.name == "seen"
+    (constant,) = [c for c in artifact.program.constants if c.mutable]
+    assert constant.value.name == "seen"
 
 
 def test_streams_that_write_one_storage_of_any_size() -> None:
@@ -129,8 +129,8 @@ def test_what_nobody_waits_for_is_found() -> None:
     def race(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
         side = stream()
         with torch.cuda.stream(side):
-            left = x.sin() @ w
-        return left + 1
+            lhs = x.sin() @ w
+        return lhs + 1
 
     with pytest.raises(VerificationError, match=r"WIR045.*stream 1 of cuda:0"):
         captured(race)
@@ -168,8 +168,8 @@ def test_ways_to_order() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("model", PATTERNS, ids=lambda model: model.__name__)
 def test_patterns_are_ordered(model: Model) -> None:
-    """Verification holds, although Inductor may move what does not depend on each other; without any of the events that
-    the model waits for, it does not."""
+    """Verification succeeds although Inductor may reorder independent ops, and fails without any of the
+    model's events."""
     program = captured(model).program
     assert any(line.startswith(("Launch 1", "CallExtern 1")) for line in orders(captured(model)))
     body = program.main.body
@@ -222,22 +222,23 @@ def test_torch_is_as_before() -> None:
 
 
 def test_what_a_graph_has_to_do_with_its_caller() -> None:
-    """Its streams and events by Inductor's numbers; and that it is not stored, where nobody knows the numbers."""
-    built: list[GraphProgram] = []
+    """Reports streams and events by Inductor's numbers. Such a graph is not stored, since the numbers are
+    local to the process."""
+    programs: list[GraphProgram] = []
 
     def keeping(*args: Any) -> GraphProgram:
-        built.append(build_program(*args))
-        return built[-1]
+        programs.append(build_program(*args))
+        return programs[-1]
 
     with mock.patch.object(frontend, "build_program", keeping):
         artifact = captured(beside)
         captured(lambda x, w: x + w)
-    assert [program.outer for program in built] == [
+    assert [program.outer for program in programs] == [
         OuterStreams(streams=(1,), recorded=(0,)),
         OuterStreams(),
     ]
     graph = CompiledGraph(
-        artifact=artifact, inputs=2, positions=(0, 1), strides=(), guards=(), outer=built[0].outer
+        artifact=artifact, inputs=2, positions=(0, 1), strides=(), guards=(), outer=programs[0].outer
     )
     store = mock.Mock()
     assert not backend_graph._store(store, "key", graph)
@@ -267,7 +268,7 @@ def test_a_graph_between_the_streams_of_its_caller() -> None:
 @pytest.mark.parametrize("model", PATTERNS, ids=lambda model: model.__name__)
 @pytest.mark.parametrize("how", ["captured", "here", "compiled"])
 def test_on_a_device(how: str, model: Model) -> None:
-    """Large enough that a missing order would show."""
+    """Uses tensors that are large enough to expose a missing order."""
     x, w = (torch.randn(2048, 2048, device="cuda") / 32 for _ in range(2))
     want = model(x.clone(), w)
     torch.cuda.synchronize()

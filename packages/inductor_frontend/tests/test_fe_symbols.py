@@ -1,4 +1,4 @@
-"""Symbols of inputs: compound sizes, strides and offsets, numbers, sizes as results; and what is checked of them."""
+"""Symbols of inputs: compound sizes, strides and offsets, numbers, sizes as results; and their checks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def checked(x: Tensor, y: Tensor) -> Tensor:
 
 
 def written_parts(x: Tensor) -> Tensor:
-    """Of one row, the parts are empty; torch writes guards that they are not."""
+    """With one row, the parts are empty; torch guards that they are not."""
     y, z = x.clone(), torch.zeros_like(x)
     y[1:].mul_(2)
     y[1:3] += 1
@@ -69,7 +69,7 @@ def same_number(x: Tensor, n: int, m: int) -> Tensor:
 
 
 def attention(m: Tensor, x: Tensor) -> Tensor:
-    """The mask has the size of `m`, the scores have that of `x`: one is found to be the other on the way."""
+    """The mask has the size of `m`, the scores that of `x`; the trace finds that they are equal."""
     n = torch.arange(m.shape[1])
     causal = (n[None, :] <= n[:, None]) & (m > 0)[:, None, :]
     return torch.nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=causal)
@@ -297,7 +297,7 @@ SAVED = {"guard", "check_of_two", "equal", "branch", "int_that_was_fixed"}
 
 @pytest.mark.parametrize("case", [c.param() for c in CASES if c.name in SAVED])
 def test_loaded_programs_check_the_same(case: Case) -> None:
-    """A saved program has lost its shape environment, and the author's words with it."""
+    """A saved program has no shape environment, and no messages of the author."""
 
     class Model(torch.nn.Module):
         def forward(self, *args: Any) -> Any:
@@ -318,7 +318,7 @@ def test_loaded_programs_check_the_same(case: Case) -> None:
 
 
 def test_a_trace_that_read_the_base_of_a_view() -> None:
-    """Torch's guard is about the width of the matrix that the input is a part of: the input's first stride."""
+    """Torch guards on the width of the matrix that contains the input: the input's first stride."""
 
     class Model(torch.nn.Module):
         def forward(self, x: Tensor) -> Tensor:
@@ -335,7 +335,8 @@ def test_a_trace_that_read_the_base_of_a_view() -> None:
 
 @pytest.mark.parametrize("saved", [False, True])
 def test_guards_on_the_base_of_a_view(saved: bool) -> None:
-    """A saved program has lost which symbol the base's width is: the guard is checked of all that it may be."""
+    """A saved program does not know which symbol is the base's width: the guard is checked for every
+    candidate."""
 
     class Model(torch.nn.Module):
         def forward(self, x: Tensor, y: Tensor) -> Tensor:
@@ -362,7 +363,7 @@ def test_guards_on_the_base_of_a_view(saved: bool) -> None:
 
 
 class TestGoldens:
-    """What programs look like, without the places that ops come from."""
+    """Text of programs, without provenance."""
 
     @staticmethod
     def affine() -> Any:

@@ -1,4 +1,4 @@
-"""Inductor's templates, captured with all of their configs, and with what is fused into them."""
+"""Inductor's templates, captured with all of their configs and fused operations."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ TEMPLATES = CaptureOptions(matmuls="templates")
 Model = Callable[..., Any]  # Any: what models return
 
 
-def offline(model: Model, *args: torch.Tensor, **given: Any) -> ir.Program:  # Any: capture's options
-    return capture(model, args, **{"target": "cuda:sm_90", "options": TEMPLATES, **given}).program
+def offline(model: Model, *args: torch.Tensor, **options: Any) -> ir.Program:  # Any: capture's options
+    return capture(model, args, **{"target": "cuda:sm_90", "options": TEMPLATES, **options}).program
 
 
 def descriptor_options(store: bool) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class TestMatmuls:
         assert from_json(to_json(program)) == program
 
     def test_a_config_has_its_own_grid(self) -> None:
-        """Blocks of the output; the body has no block that differs between configs, the parameters have."""
+        """Blocks of the output: no block in the body differs between configs, but parameters do."""
         program = offline(lambda x, y: x @ y, torch.randn(256, 64), torch.randn(64, 512))
         (kernel,) = templates(program)
         for config in kernel.configs:
@@ -112,7 +112,8 @@ class TestMatmuls:
         assert not program.kernels
 
     def test_instances_that_take_different_arguments(self) -> None:
-        """Inductor's own take the same; those of others need not, and a grid may be a function that it cannot look into."""
+        """Inductor's own instances have equal arguments; those of other packages need not, and a grid may be
+        any function."""
 
         def kernel(*args: str, grid: tuple[int, ...] = (1, 1, 1)) -> Any:  # Any: as far as it is looked at
             return SimpleNamespace(
@@ -128,17 +129,18 @@ class TestMatmuls:
                 assert "matmuls" in str(caught.value)
 
     def test_arguments_by_name(self) -> None:
-        """As Inductor gives them where a model's own operator has several implementations; the first is taken."""
+        """Inductor passes them by name if a model's own operator has several implementations; the first one
+        is used."""
         first, second = (
             SimpleNamespace(name=name, description="", output_node=lambda name=name: name)
             for name in ("a", "b")
         )
         layout = SimpleNamespace(device=torch.device("cpu"))
         with keeping_choices(operators_too=False):
-            found = autotune_select_algorithm(  # type: ignore[no-untyped-call]  # torch's
+            selection = autotune_select_algorithm(  # type: ignore[no-untyped-call]  # torch's
                 name="op", choices=[first, second], input_nodes=[], layout=layout
             )
-        assert found in ("a", ("a", first))  # since 2.12 with the choice
+        assert selection in ("a", ("a", first))  # since 2.12 with the choice
 
     def test_the_process_is_left_as_it_was(self) -> None:
         before = AlgorithmSelectorCache.__call__
@@ -147,7 +149,8 @@ class TestMatmuls:
 
 
 class TestDescriptors:
-    """Templates that load, and perhaps store, through tensor descriptors: they have scratch memory, others have not."""
+    """Templates that load, and optionally store, through tensor descriptors: only they have scratch
+    memory."""
 
     @pytest.mark.parametrize("store", STORES)
     def test_both_templates(self, store: bool) -> None:
@@ -213,7 +216,7 @@ class TestSizes:
 
 class TestAttention:
     def test_the_template_of_attention(self) -> None:
-        """It is Inductor's only kernel for it, so it is there whatever matmuls are made by."""
+        """It is Inductor's only kernel for attention, so it is used whatever the option for matmuls."""
         bias = torch.randn(4)
 
         def model(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, bias: torch.Tensor) -> Any:
@@ -222,9 +225,9 @@ class TestAttention:
         args = (*(torch.randn(1, 4, 128, 64) for _ in range(3)), bias)
         program = offline(model, *args, options=None)
         (kernel,) = templates(program)
-        found = accesses(kernel)
-        assert all(found[name] is ir.Access.READ for name in ("arg_Q", "arg_K", "arg_V"))
-        assert found["arg_LSE"].writes
+        parameters = accesses(kernel)
+        assert all(parameters[name] is ir.Access.READ for name in ("arg_Q", "arg_K", "arg_V"))
+        assert parameters["arg_LSE"].writes
 
 
 def template_text(name: str, block: int, body: str = "pass") -> str:
@@ -249,7 +252,7 @@ def {name}(arg_A):
 
 
 class TestInstances:
-    """What differs in constants alone is one kernel."""
+    """Instances that differ in constants only are one kernel."""
 
     def test_constants_become_parameters(self) -> None:
         definitions = [definition_of(n, template_text(n, b)) for n, b in (("one", 16), ("two", 32))]
@@ -268,7 +271,7 @@ class TestInstances:
 
 
 class TestCandidates:
-    """The library's operator and the templates, of which one is chosen where the program runs."""
+    """The library's operator and the templates are candidates, one of which is selected at run time."""
 
     OPTIONS = CaptureOptions(matmuls="candidates")
 
@@ -324,7 +327,7 @@ class TestCandidates:
         assert dict(operator.constants)["padding"] == (1, 1)
 
     def test_a_sum_of_two_matmuls(self) -> None:
-        """torch has an operator for it, which is not an out variant by name."""
+        """torch's operator for it is not an out variant by name."""
         program = offline(
             lambda a, b, c, d: a @ b + c @ d, *(torch.randn(64, 64) for _ in range(4)), options=self.OPTIONS
         )
@@ -335,7 +338,7 @@ class TestCandidates:
         assert [v.args for v in multi.variants] == [(0, 1, 2, 3, 4), (0, 1, 2, 3, 4)]
 
     def test_templates_alone_where_no_operator_does_the_same(self) -> None:
-        """Of several overloads nobody says which one is meant."""
+        """The choice does not specify which of several overloads it calls."""
         choice = SimpleNamespace(op_overload=None, to_callable=lambda: torch.ops.aten.mm, kernel_creator=None)
         assert operator_choice(SimpleNamespace(choice=choice, input_nodes=[], kwargs={})) is None
 

@@ -1,4 +1,4 @@
-"""The first calls of a process, made by several threads at once."""
+"""First calls of a process, made by several threads at once."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ def called(i, model):
 
 
 def _entry_points(folder: Path) -> Path:
-    """The entry points of this checkout as an installed distribution: an environment may have older ones."""
+    """Writes the entry points of this checkout as an installed distribution: an environment may have older
+    ones."""
     project = tomllib.loads((_ROOT / "packages/inductor_frontend/pyproject.toml").read_text(encoding="utf-8"))
     groups = project["project"]["entry-points"]
     text = "".join(
@@ -96,7 +97,7 @@ def test_threads_begin_at_once(case: str, tmp_path: Path) -> None:
     if "Triton" in case:
         pytest.importorskip("triton")
     paths = [str(_entry_points(tmp_path)), *sys.path]
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", _CASES[case] + _THREADS],
         env={
             **os.environ,
@@ -108,11 +109,12 @@ def test_threads_begin_at_once(case: str, tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert done.stdout == "done\n", done.stderr[-3000:]
+    assert result.stdout == "done\n", result.stderr[-3000:]
 
 
 def test_the_backend_is_registered_once(tmp_path: Path) -> None:
-    """The lookup of torch goes on with what is there, also for a thread that has looked before another registered it."""
+    """Torch's lookup continues with the registered backend, also in a thread that missed it before the
+    registration."""
     text = """
 from importlib.metadata import entry_points
 
@@ -129,7 +131,7 @@ print("done")
 """
     paths = [str(_entry_points(tmp_path)), *sys.path]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", text], env=env, capture_output=True, text=True, check=False
     )
-    assert done.stdout == "done\n", done.stderr[-3000:]
+    assert result.stdout == "done\n", result.stderr[-3000:]

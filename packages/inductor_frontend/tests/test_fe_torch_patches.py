@@ -1,4 +1,4 @@
-"""What is replaced in torch: listed, found in this torch, and back in its place whatever happens."""
+"""Patch points of torch: listed, present in this torch, and always restored."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Base:
 
 
 class Torch(Base):
-    """Stands for a class of torch."""
+    """Stands in for a class of torch."""
 
     one = 1
     two: object = property(lambda self: 2)
@@ -60,8 +60,8 @@ class TestTable:
             pytest.skip("no Triton")
         version = ".".join(torch.__version__.split(".")[:2])
         if "to" in point.versions or version in point.versions:
-            found = point.find()
-            assert point.may_lack or point.adds or all(hasattr(found, n) for n in point.names)
+            owner = point.find()
+            assert point.may_lack or point.adds or all(hasattr(owner, n) for n in point.names)
 
     def test_all_are_listed(self) -> None:
         assert tuple(NAMES.values()) == PATCH_POINTS
@@ -69,7 +69,7 @@ class TestTable:
         assert len(owned) == len(set(owned))
 
     def test_nothing_else_replaces_anything(self) -> None:
-        """No mock in production, and no assignment to an attribute of a module of torch."""
+        """Sources contain no mock, and no assignment to an attribute of a module of torch."""
         for path, text in sources():
             tree = ast.parse(text)
             imported = {
@@ -110,8 +110,8 @@ class TestReplaced:
 
     def test_a_place_that_torch_no_longer_has(self) -> None:
         before = state()
-        gone = PatchPoint(POINT.owner, "gone", "a test")
-        with pytest.raises(AttributeError, match="has no gone"), replaced(*CHANGES, gone.by(gone=1)):
+        point = PatchPoint(POINT.owner, "gone", "a test")
+        with pytest.raises(AttributeError, match="has no gone"), replaced(*CHANGES, point.by(gone=1)):
             pass
         assert state() == before
         may_lack = PatchPoint(POINT.owner, "gone", "a test", may_lack=True)
@@ -119,7 +119,7 @@ class TestReplaced:
             assert not hasattr(Torch, "gone")
 
     def test_interrupted_at_any_line(self) -> None:
-        """An interrupt before each line that runs on the way in, in the block, and on the way out."""
+        """Interrupts before each line that runs on entry, in the block, and on exit."""
         before = state()
         total = _interrupted_before(sys.maxsize)
         assert total > 30
@@ -130,7 +130,8 @@ class TestReplaced:
 
 
 def _interrupted_before(moment: int) -> int:
-    """Enters and leaves, with an interrupt before the line of this number; gives the number of lines that ran."""
+    """Enters and leaves, with an interrupt before the line of this number; returns the number of lines that
+    ran."""
     count = 0
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:

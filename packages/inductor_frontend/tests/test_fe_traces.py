@@ -1,5 +1,5 @@
-"""Models that torch.export does not trace as it traces others: by way of Dynamo, below autograd, or around tensors that
-the IR has no type for."""
+"""Models that need a different trace: through Dynamo, below autograd, or around tensors without a type in the
+IR."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Function = Callable[[Tensor], Any]  # Any: some give several tensors
 
 
 def _of_numpy(x: Tensor) -> Tensor:
-    found = np.sin(x.numpy()) + 1
-    return torch.from_numpy(found)
+    array = np.sin(x.numpy()) + 1
+    return torch.from_numpy(array)
 
 
 def _written_through_numpy(x: Tensor) -> Tensor:
@@ -109,12 +109,12 @@ def test_state_and_signature_are_the_models(equals_eager: Check) -> None:
     compiled = emitter("python").compile(artifact)
     for _ in range(2):
         before = count.clone()
-        found = compiled(x, shift=2)
+        results = compiled(x, shift=2)
         count.copy_(before)
         with torch.no_grad():
-            wanted = model(x)
-        torch.testing.assert_close(found, wanted)
-        assert found["x"] is x
+            expected = model(x)
+        torch.testing.assert_close(results, expected)
+        assert results["x"] is x
 
 
 # --- what Dynamo would do after a call
@@ -157,14 +157,14 @@ def test_changes_of_python_objects_are_refused(model: nn.Module) -> None:
 
 
 def test_a_failed_transform_is_left() -> None:
-    """Every later trace would be in it."""
+    """Otherwise every later trace would be inside the transform."""
 
     def function(x: Tensor) -> Tensor:
         def inner(a: Tensor) -> Tensor:
             return a.sin() if a > 0 else a.cos()
 
-        found: Tensor = torch.vmap(torch.func.grad(inner))(x)
-        return found
+        result: Tensor = torch.vmap(torch.func.grad(inner))(x)
+        return result
 
     with pytest.raises(CaptureError, match="FE101"):
         capture(function, (torch.rand(3),))
@@ -179,8 +179,8 @@ def test_a_failed_transform_is_left() -> None:
 @pytest.mark.parametrize("r", [0, 1, 2, 3])
 def test_combinations(r: int, with_replacement: bool, equals_eager: Check) -> None:
     def function(x: Tensor) -> tuple[Tensor, Tensor]:
-        chosen = torch.combinations(x[x > 0], r, with_replacement)
-        return torch.combinations(x, r, with_replacement), chosen
+        rows = torch.combinations(x[x > 0], r, with_replacement)
+        return torch.combinations(x, r, with_replacement), rows
 
     fixed = capture(function, (torch.rand(5),))
     equals_eager(fixed, function, torch.tensor([1.0, -1, 2, 3, -4]))
@@ -218,15 +218,15 @@ def test_sparse_arguments_may_be_left_alone() -> None:
                 emitter(name).compile(capture(function, (sparse, x))) for function in (unused, returned)
             )
             torch.testing.assert_close(first(sparse, x), stock)
-            same, found = second(sparse, x)
+            same, doubled = second(sparse, x)
             assert same is sparse
-            torch.testing.assert_close(found, x + 1)
+            torch.testing.assert_close(doubled, x + 1)
 
 
 def test_sparse_arguments_are_refused_where_they_are_used() -> None:
     def matmul(x: Tensor, at: dict[str, Tensor]) -> Tensor:
-        found: Tensor = torch.sparse.mm(at["s"], x)
-        return found
+        product: Tensor = torch.sparse.mm(at["s"], x)
+        return product
 
     for sparse in _sparse():
         with pytest.raises(ConversionError, match=r"(?s)FE305.*argument args\[1\]\['s'\].*sparse.*hint"):

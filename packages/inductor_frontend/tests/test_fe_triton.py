@@ -1,4 +1,4 @@
-"""Triton kernels in captured programs: for a GPU that is not here, and for CPU tensors."""
+"""Triton kernels in captured programs: for a GPU that this machine does not have, and for CPU tensors."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ X = torch.randn(4, 16)
 
 
 def example() -> str:
-    """A program of a multiplication and a normalisation."""
+    """Returns a program of a matmul and a normalization."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(16, 8), nn.GELU(), nn.LayerNorm(8)).eval()
     return print_program(capture(model, (torch.randn(4, 16),), target="cuda:sm_90").program)
 
 
 def kernels(program: ir.Program) -> dict[str, ir.TritonKernel]:
-    """The kernels by what they do: Inductor's names, without their numbers."""
-    found = {}
+    """Returns the kernels by Inductor's names without their numbers, which describe their operations."""
+    by_name = {}
     for kernel in program.kernels:
         assert isinstance(kernel, ir.TritonKernel)
-        found[kernel.name.removeprefix("triton_").rsplit("_", 1)[0]] = kernel
-    return found
+        by_name[kernel.name.removeprefix("triton_").rsplit("_", 1)[0]] = kernel
+    return by_name
 
 
 def offline(model: Model, *args: torch.Tensor, target: str = "cuda:sm_90", **config: object) -> ir.Program:
@@ -67,7 +67,7 @@ def the_kernel(program: ir.Program) -> ir.TritonKernel:
 
 @pytest.mark.parametrize("trained", [True, False])
 def test_matmuls_decompose_as_on_the_device(trained: bool) -> None:
-    """Inductor makes one matrix of a batch where the other operand wants gradients, as weights do."""
+    """Inductor flattens a batch to one matrix if the other operand requires gradients, as weights do."""
 
     class Matmul(nn.Module):
         def __init__(self) -> None:
@@ -81,12 +81,12 @@ def test_matmuls_decompose_as_on_the_device(trained: bool) -> None:
     here, there = (capture(Matmul(), (x,), target=target).program for target in (None, "cuda:sm_90"))
     matmul = "aten::mm.out" if trained else "aten::bmm.out"
     for program in (here, there):
-        called = {op.target for op in program.main.body if isinstance(op, ir.CallExtern)}
-        assert matmul in called
+        targets = {op.target for op in program.main.body if isinstance(op, ir.CallExtern)}
+        assert matmul in targets
 
 
 def test_vector_instructions_of_this_machine_are_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Inductor finds them out by compiling and running programs, which takes half a minute where it was never done."""
+    """Inductor detects them by compiling and running programs, which takes half a minute the first time."""
 
     def ask() -> None:
         raise AssertionError("asked for the CPU's vector instructions")
@@ -106,7 +106,7 @@ def grid(kernel: ir.TritonKernel) -> list[str]:
 
 
 class TestForms:
-    """Programs verify (every capture does that), and survive text and JSON."""
+    """Programs are verified (by every capture), and survive text and JSON."""
 
     @pytest.mark.slow
     @pytest.mark.parametrize("name", ["mlp", "gpt2", "lstm"])
@@ -162,7 +162,7 @@ class TestOffline:
         assert "cpu" not in text.partition("provenance")[0]
 
     def test_architectures_differ_as_their_tables_do(self) -> None:
-        """The programs of a reduction that work together are as many as the multiprocessors allow."""
+        """The number of programs of a cooperative reduction is limited by the number of multiprocessors."""
         for arch, gpu in DEVICES.items():
             program = offline(
                 lambda x: x.sum(-1),
@@ -188,8 +188,8 @@ class TestOffline:
         program = offline(lambda x: ((x + 1).cpu() * 2, x.to("cpu", torch.float64)), X)
         copies = [op for op in program.main.body if isinstance(op, ir.Copy)]
         types = [v.type for c in copies for v in (c.src, c.dst)]
-        found = [(str(t.device), t.dtype) for t in types]
-        assert found == [
+        operands = [(str(t.device), t.dtype) for t in types]
+        assert operands == [
             (place, dtype) for dtype in (ir.DType.F32, ir.DType.F64) for place in ("cuda:0", "cpu")
         ]
         assert {k.kind for k in program.kernels} == {"triton", "cpp"}
@@ -270,11 +270,13 @@ class TestKinds:
         assert grid(the_kernel(program)) == ["ceildiv(16, XBLOCK) + ceildiv(600, XBLOCK)"]
 
     def test_a_part_of_an_output(self) -> None:
-        """What a kernel scatters into keeps the rest."""
+        """A scatter preserves the rest of its destination."""
         index = torch.randint(0, 4, (3, 16))
         program = offline(lambda x, i, s: x.scatter_add(0, i, s), X, index, torch.randn(3, 16))
-        found = [p.access for p in kernels(program)["poi_fused_scatter_add"].params if p.name == "out_ptr0"]
-        assert found == [ir.Access.READWRITE]
+        accesses = [
+            p.access for p in kernels(program)["poi_fused_scatter_add"].params if p.name == "out_ptr0"
+        ]
+        assert accesses == [ir.Access.READWRITE]
 
     def test_source_is_plain(self) -> None:
         source = the_kernel(offline(nn.LayerNorm(768), torch.randn(8, 768))).source
@@ -283,7 +285,7 @@ class TestKinds:
             assert word not in source
 
     def test_options_of_the_compiler(self) -> None:
-        """Those that differ from Triton's own defaults."""
+        """Options that differ from Triton's own defaults are stored."""
 
         def options(**config: bool) -> dict[str, object]:
             return dict(the_kernel(offline(lambda x: x * 2 + 1, X, target="cuda:sm_90", **config)).options)
@@ -293,14 +295,16 @@ class TestKinds:
         assert options(triton__enable_pdl=True) == {"launch_pdl": True}
 
     def test_identity(self) -> None:
-        """The same computation in another program is the same kernel; another constant is another."""
+        """The same computation in another program is the same kernel; a different constant is a different
+        kernel."""
         a = the_kernel(offline(lambda x: x * 2, X))
         b = the_kernel(offline(lambda y: y * 2, X.clone()))
         c = the_kernel(offline(lambda x: x * 3, X))
         assert content_hash(a) == content_hash(b) != content_hash(c)
 
     def test_identity_of_a_layer(self) -> None:
-        """A layer's kernels are the same in any model, at any place: what is compiled and tuned for one serves all."""
+        """A layer's kernels are equal in all models and positions: one compiled and tuned kernel serves
+        all."""
         layer = nn.Sequential(nn.Linear(16, 16), nn.LayerNorm(16), nn.GELU())
         alone = offline(layer, X)
         behind = offline(nn.Sequential(nn.Conv1d(4, 4, 3, padding=1), nn.Softmax(-1), layer), X)
@@ -310,7 +314,7 @@ class TestKinds:
 
 
 def devices() -> State:
-    """What the stand-in replaces for a while."""
+    """Returns the state that the stand-in replaces temporarily."""
     names = ("is_available", "device_count", "get_device_properties", "_lazy_init", "get_rng_state")
     return {
         "interfaces": dict(device_interface.device_interfaces),
@@ -324,11 +328,11 @@ def devices() -> State:
 class TestIsolation:
     def test_a_capture(self) -> None:
         model = nn.Sequential(nn.Linear(16, 8), nn.LSTM(8, 4)).eval()
-        held = {name: id(p) for name, p in model.named_parameters()}
+        identities = {name: id(p) for name, p in model.named_parameters()}
         offline(model, X)
         with unchanged(), unchanged(devices):
             offline(model, X)
-        assert {name: id(p) for name, p in model.named_parameters()} == held
+        assert {name: id(p) for name, p in model.named_parameters()} == identities
         torch.testing.assert_close(model(X)[0], model(X.clone())[0])
 
     def test_a_capture_that_fails(self) -> None:

@@ -1,4 +1,5 @@
-"""Numbers that launches of a model's own kernels give: 1, 1.0 and True are three values, and tuples are constants too."""
+"""Constants that launches of a model's own kernels pass: 1, 1.0 and True are three values, and tuples are
+allowed."""
 
 from __future__ import annotations
 
@@ -91,7 +92,7 @@ def captured(model: Callable[..., Any]) -> Artifact:
 
 
 def runs(artifact: Artifact, folder: Path) -> dict[str, Callable[..., Any]]:
-    """The program in every engine and form that runs Triton kernels on a CPU."""
+    """Runs the program in every engine and form that runs Triton kernels on a CPU."""
     save(artifact, folder / "a.wir")
     module = fx_converter.convert(artifact)
     fx_converter.save(module, folder / "a.fx")
@@ -104,20 +105,21 @@ def runs(artifact: Artifact, folder: Path) -> dict[str, Callable[..., Any]]:
     }
 
 
-def check(artifact: Artifact, folder: Path, *wanted: torch.Tensor) -> None:
+def check(artifact: Artifact, folder: Path, *expected: torch.Tensor) -> None:
     text = print_program(artifact.program)
     assert print_program(parse_program(text)) == text
     assert parse_program(text) == artifact.program == from_json(to_json(artifact.program))
     for name, run in runs(artifact, folder).items():
-        for got, want in zip(run(X.clone()), wanted, strict=True):
+        for got, want in zip(run(X.clone()), expected, strict=True):
             torch.testing.assert_close(got, want, rtol=0, atol=0, msg=name)
 
 
 class TestArguments:
-    """In either order: what came first once decided what the others became."""
+    """Equal constants of different types, in both orders: the first one must not determine the type of the
+    others."""
 
     def test_booleans_in_place(self, module: ModuleType) -> None:
-        """The first number of this program is the boolean; the grid's ones come after it."""
+        """The first number of this program is the boolean; those of the grid follow."""
         artifact = captured(module.in_place)
         (launch,) = (op for op in artifact.program.main.body if isinstance(op, ir.Launch) and op.grid)
         assert [str(a) for a in launch.args[-1:]] == ["true"]
@@ -136,10 +138,12 @@ class TestArguments:
     @pytest.mark.parametrize("values", [(2, 2.0), (2.0, 2), (1, 1.0, True), (True, 1.0, 1)], ids=str)
     def test_numbers(self, module: ModuleType, values: tuple[float, ...], tmp_path: Path) -> None:
         artifact = captured(module.launched(module.added, *values))
-        given = [
+        passed_by_value = [
             str(op.args[3]) for op in artifact.program.main.body if isinstance(op, ir.Launch) if op.args[3:]
         ]
-        assert given == [str(value).lower() for value in values if type(value) is not int or value != 1]
+        assert passed_by_value == [
+            str(value).lower() for value in values if type(value) is not int or value != 1
+        ]
         check(artifact, tmp_path, *(X + value for value in values))
 
     def test_a_grid_of_fractions(self, module: ModuleType) -> None:

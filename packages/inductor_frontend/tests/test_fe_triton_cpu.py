@@ -1,4 +1,4 @@
-"""Triton kernels over CPU tensors, run by Triton's interpreter: programs compute what eager mode computes."""
+"""Triton kernels over CPU tensors, run by Triton's interpreter: results equal those of eager mode."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_other_sizes(equals_eager: Check) -> None:
 
 
 def test_scratch_memory(equals_eager: Check) -> None:
-    """Split scans talk to each other over zeroed scratch memory: one program at a time waits for those before it."""
+    """Split scans communicate through zeroed scratch memory: each program waits for its predecessors."""
     model, x = lambda x: x.cumsum(0), torch.randn(20_000)
     artifact = capture(model, (x,), options=OPTIONS)
     assert [k.heuristic for k in artifact.program.kernels if isinstance(k, ir.TritonKernel)] == ["split_scan"]

@@ -1,4 +1,4 @@
-"""Exported programs, captured for a GPU that is not here."""
+"""Exported programs, captured for a GPU that this machine does not have."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ X = torch.randn(4, 16)
 
 @pytest.mark.parametrize("rows", [None, torch.export.Dim("rows")])
 def test_an_exported_program_is_moved(rows: object) -> None:
-    """A copy of it: what was exported stays on the CPU."""
+    """A copy is moved: the exported program stays on the CPU."""
 
     class Model(nn.Module):
         def __init__(self) -> None:

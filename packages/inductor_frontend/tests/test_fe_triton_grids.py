@@ -1,4 +1,4 @@
-"""Grids as expressions, against Inductor's own classes, which write them as text and run that."""
+"""Grids as expressions, compared with Inductor's own classes, which generate and run text."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIZES = (1, 2, 127, 128, 129, 65_536, 8_500_000)
 
 
 def combo(flat: bool, *, y: bool = False, least: int | None = None, plain: bool = False) -> Meta:
-    """Three kernels: a known width, an unknown one, and one without an x dimension."""
+    """Returns three kernels: a constant width, a symbolic width, and one without an x dimension."""
     meta: Meta = {
         "num_kernels": 3,
         "min_blocks": least,
@@ -62,7 +62,7 @@ FIXED = {"_grid_0": 3, "_grid_1": 5, "_grid_2": 7}
 
 
 def sizes(mentioned: set[str]) -> list[dict[str, int]]:
-    """Numbers for the names that a grid mentions, each with each."""
+    """Yields all combinations of values for the names of a grid."""
     names = [n for n in NAMES if n in mentioned]
     return [{**FIXED, **dict(zip(names, v))} for v in itertools.product(SIZES, repeat=len(names))]
 
@@ -83,7 +83,7 @@ def test_grids_are_inductors(kind: str, meta: Meta, configs: list[dict[str, int]
 
 
 def test_every_class_is_known() -> None:
-    """The others are bases, or their grids come with the launch."""
+    """Other classes are bases, or their grids are passed with the launch."""
 
     def below(cls: type[Any]) -> set[str]:
         return {cls.__name__}.union(*(below(c) for c in cls.__subclasses__()))

@@ -1,4 +1,4 @@
-"""Triton kernels that a model brings along: what is captured of them, and what makes two of them the same."""
+"""Triton kernels that a model provides: their captured form, and the identity of kernels."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ class TestDefinitions:
 
     @pytest.mark.skipif(not since("2.15"), reason="older versions take no options")
     def test_options_of_a_launch(self, tmp_path: Path) -> None:
-        asked = TEXT.replace("n, None, BLOCK=128)", "n, None, BLOCK=128, maxnreg=32, num_warps=2)")
-        plain, wide = own(offline(load(tmp_path, asked).adding))
+        text = TEXT.replace("n, None, BLOCK=128)", "n, None, BLOCK=128, maxnreg=32, num_warps=2)")
+        plain, wide = own(offline(load(tmp_path, text).adding))
         assert plain.options == (("maxnreg", 32),)
         assert [c.num_warps for c in plain.configs] == [2]
         assert wide.options == ()
@@ -86,7 +86,7 @@ class TestDefinitions:
 
 
 class TestIdentity:
-    """A kernel is its source, with all that it uses, its constants and its configs."""
+    """A kernel's identity is its source with its dependencies, its constants and its configs."""
 
     def hashes(self, folder: Path, text: str) -> list[str]:
         folder.mkdir()
@@ -115,7 +115,7 @@ class TestIdentity:
 
 
 class TestRuns:
-    """On CPU tensors, in Triton's interpreter, against the same in torch's own operators."""
+    """Runs on CPU tensors in Triton's interpreter, compared with torch's own operators."""
 
     def run(self, model: Callable[..., Any], *args: torch.Tensor) -> Any:  # Any: what models return
         artifact = capture(model, args, options=CaptureOptions(cpu_kernels="triton"))
@@ -127,6 +127,6 @@ class TestRuns:
         torch.testing.assert_close(wide, (B + 3 * A) * 5)
 
     def test_accumulating(self, module: ModuleType) -> None:
-        out, seen = self.run(module.accumulating, A, B)
+        out, reads = self.run(module.accumulating, A, B)
         torch.testing.assert_close(out, (A + B) * 2)
-        torch.testing.assert_close(seen, torch.ones_like(B))
+        torch.testing.assert_close(reads, torch.ones_like(B))

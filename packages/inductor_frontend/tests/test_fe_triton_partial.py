@@ -1,4 +1,4 @@
-"""Reductions along rows and along columns in one kernel, which leaves the columns' results in part."""
+"""Reductions along rows and along columns in one kernel, which returns partial results of the columns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def sums(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
 
 
 def kept(x: Tensor, y: Tensor) -> tuple[Tensor, ...]:
-    """A result that keeps its dimension, and one that goes on."""
+    """Returns a result with its reduced dimension, and one that is used further."""
     return (x * y).sum(-1), (x * y).sum(0, keepdim=True), y.sum(0) * 2 + 1
 
 
@@ -49,7 +49,8 @@ def example(rows: int = 256, dtype: torch.dtype = torch.float32) -> tuple[Tensor
 
 
 def on_cpu(program: ir.Program, args: tuple[Tensor, ...]) -> tuple[object, ...]:
-    """The program's results where its GPU is the CPU, with its kernels in Triton's interpreter."""
+    """Returns the program's results with the CPU in place of its GPU, and its kernels in Triton's
+    interpreter."""
     text = print_program(program).replace('target cuda:0 arch "sm_90"', "target cpu").replace(" cuda:0", "")
     there = parse_program(text)
     verify(there)
@@ -88,7 +89,7 @@ def test_results(model: Model, dtype: torch.dtype) -> None:
 
 
 def test_dynamic_rows() -> None:
-    """As many partial results as the rows of each call make."""
+    """The number of partial results depends on the rows of each call."""
     program = captured(sums, *example(), dynamic=True)
     for rows in (64, 250, 300):
         args = example(rows)

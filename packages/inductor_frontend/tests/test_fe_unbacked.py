@@ -1,4 +1,4 @@
-"""Symbols that only run time knows: numbers read from tensors, sizes of results, data-dependent slices; and checks."""
+"""Unbacked symbols: numbers read from tensors, sizes of results, data-dependent slices; and checks."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def test_compile(case: Case) -> None:
 
 
 class TestGoldens:
-    """What programs look like, without the places that ops come from."""
+    """Text of programs, without provenance."""
 
     @staticmethod
     def item() -> Any:
@@ -247,7 +247,7 @@ class TestGoldens:
 
     @staticmethod
     def unsimplified() -> Any:
-        """Torch knows of the first check that n is the size, so that all others are True to it."""
+        """After the first check, torch knows that n is the size, so that all other checks are True."""
 
         def function(n: Tensor, x: Tensor) -> Tensor:
             k: Any = n.item()
@@ -264,10 +264,10 @@ class TestGoldens:
 
 
 class TestMessages:
-    """The author's words, through both frontends."""
+    """Messages of the author, through both frontends."""
 
     def test_torch_compile_keeps_them(self) -> None:
-        """Before 2.13, Dynamo drops the words: stock torch.compile says the condition alone."""
+        """Before 2.13, Dynamo drops the message: stock torch.compile reports only the condition."""
         compiled = torch.compile(unused_check, backend="wrapper_ir")
         x = series(3, 2)
         with torch._dynamo.config.patch(capture_scalar_outputs=True):
@@ -282,7 +282,8 @@ class TestMessages:
         assert "test_fe_unbacked.py:" in place
 
     def test_messages_do_not_fix_sizes(self) -> None:
-        """The words are made while the sizes are symbols; a format that needs a number gives none."""
+        """The message is formatted while sizes are symbols; a format that needs a number yields no
+        message."""
 
         def function(x: Tensor) -> Tensor:
             n = x.shape[0]
@@ -307,7 +308,7 @@ class TestMessages:
 
 
 class TestRefusals:
-    """What torch.export cannot trace: which op, where, and the way out."""
+    """Models that torch.export cannot trace: the error has the op, its place, and a way out."""
 
     @pytest.mark.parametrize(
         ("function", "args", "words"),
@@ -349,7 +350,7 @@ class TestRefusals:
 
 @pytest.mark.conformance
 class TestTraining:
-    """Sizes that forward found are inputs of backward."""
+    """Sizes that the forward graph defines are inputs of the backward graph."""
 
     @pytest.mark.parametrize(
         ("function", "others"),

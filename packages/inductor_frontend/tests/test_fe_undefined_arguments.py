@@ -1,4 +1,4 @@
-"""Arguments that are tensors by the schema of a GPU's attention, and that it is called without."""
+"""Arguments that are tensors by the schema of a GPU's attention, but None in calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_a_declaration_says_which_may_be_missing(name: str) -> None:
     extern = extern_def(getattr(torch.ops.aten, name).default)
     missing = {a.name for a in ir.parse_schema(extern.schema).args if a.type == "Tensor?"}
     assert missing == UNDEFINED[name]
-    resolve(extern)  # and is still the installed one
+    resolve(extern)  # and is still installed
 
 
 def test_a_gradient_without_them_is_valid() -> None:

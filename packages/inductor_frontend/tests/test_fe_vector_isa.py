@@ -1,4 +1,4 @@
-"""Vector instructions: Inductor's own answers, without its builds."""
+"""Vector instruction sets: the same results as Inductor's, without its builds."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ TESTS = [
     (VecAVX2(), "int f("),
 ]
 CPUS = ("x86-64-v2", "x86-64-v4", "sapphirerapids", "znver3")
-"""CPUs, or levels of them, as compilers name them: without AVX; with AVX-512; with its VNNI and AMX; with AVX2, by AMD."""
+"""CPUs, or architecture levels, by compiler names: without AVX; with AVX-512; with its VNNI and AMX; AMD with
+AVX2."""
 OTHERS = [
     ("x86-64-v2", VecAVX2(), VecISA._avx_code),
     *((cpu, isa, code) for cpu in CPUS for isa, code in TESTS[2:]),
@@ -53,7 +54,8 @@ def refuse(self):
     raise AssertionError("a library is built")
 
 CppBuilder.build = refuse
-program = capture(torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Sigmoid()), (torch.ones(8, 64),)).program
+model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Sigmoid())
+program = capture(model, (torch.ones(8, 64),)).program
 (kernel,) = program.kernels
 print(*kernel.isa)
 print(*map(str, valid_vec_isa_list()), sep=",")
@@ -71,28 +73,30 @@ def test_the_answer_is_inductors(isa: VecISA, code: str) -> None:
 def test_the_answer_is_inductors_on_other_cpus(
     cpu: str, isa: VecISA, code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`-march=native` means what it would mean on another CPU, for Inductor's build and for ours. Nothing is executed there."""
+    """`-march=native` has its meaning on another CPU, for Inductor's build and for ours. Nothing is
+    executed."""
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
     with config.patch({"cpp.cxx": (None, _compiler_for(cpu, tmp_path))}):
         assert supports(isa, code) is VecISA.check_build(isa, code)
 
 
 def test_amx_is_what_the_cpu_has(tmp_path: Path) -> None:
-    """Two CPUs, two answers: the simulation can tell them apart."""
-    found = {}
+    """Two CPUs have different results: the simulation distinguishes them."""
+    results = {}
     for cpu in ("sapphirerapids", "x86-64-v2"):
         with config.patch({"cpp.cxx": (None, _compiler_for(cpu, tmp_path))}):
-            found[cpu] = supports(VecAVX512(), VecAMX._amx_code)
-    assert found == {"sapphirerapids": True, "x86-64-v2": False}
+            results[cpu] = supports(VecAVX512(), VecAMX._amx_code)
+    assert results == {"sapphirerapids": True, "x86-64-v2": False}
 
 
 def _compiler_for(cpu: str, folder: Path) -> str:
-    """A compiler whose `native` CPU is `cpu`; the test is skipped where the compiler does not know it."""
+    """Returns a compiler whose `native` CPU is `cpu`; the test is skipped if the compiler does not support
+    it."""
     compiler = shutil.which(get_cpp_compiler()) or get_cpp_compiler()
-    known = subprocess.run(
+    probe = subprocess.run(
         [compiler, f"-march={cpu}", "-x", "c++", "-c", "-", "-o", os.devnull], input=b"", capture_output=True
     )
-    if known.returncode:
+    if probe.returncode:
         pytest.skip(f"the compiler does not know {cpu}")
     script = folder / cpu / Path(compiler).name
     script.parent.mkdir()
@@ -117,9 +121,9 @@ def test_inductor_is_left_as_it_was() -> None:
 @pytest.mark.slow
 def test_capturing_builds_no_library(tmp_path: Path) -> None:
     env = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(tmp_path)}
-    done = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", CAPTURE], env=env, capture_output=True, text=True, check=True
     )
-    chosen, known = done.stdout.split("\n")[:2]
-    assert known == ",".join(str(isa) for isa in cpu_vec_isa.valid_vec_isa_list())
-    assert chosen == str(cpu_vec_isa.pick_vec_isa() or "")
+    name, cached = result.stdout.split("\n")[:2]
+    assert cached == ",".join(str(isa) for isa in cpu_vec_isa.valid_vec_isa_list())
+    assert name == str(cpu_vec_isa.pick_vec_isa() or "")

@@ -1,4 +1,4 @@
-"""What torch's logs and profiles show of the backend, and the settings of Inductor's wrapper that the backend follows."""
+"""Logs and profiles of torch for the backend, and settings of Inductor's wrapper that the backend follows."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def test_logs(log: logging.Logger, expected: str, caplog: pytest.LogCaptureFixtu
 
 def _ranges(function: Callable[[torch.Tensor], torch.Tensor]) -> list[str]:
     function(torch.ones(1, 1))
-    with profile(activities=[ProfilerActivity.CPU]) as seen:
+    with profile(activities=[ProfilerActivity.CPU]) as profiler:
         function(torch.ones(1, 1))
-    return [event.name for event in seen.events() or ()]
+    return [event.name for event in profiler.events() or ()]
 
 
 def test_profiles_have_a_range_for_a_graph() -> None:
-    found = [name for name in _ranges(_compiled()) if name.startswith("## Call CompiledFxGraph")]
-    assert len(found) == 1
+    ranges = [name for name in _ranges(_compiled()) if name.startswith("## Call CompiledFxGraph")]
+    assert len(ranges) == 1
     assert not any("inductor_wrapper_call" in name for name in _ranges(_compiled()))
     with inductor_config.patch(profiler_mark_wrapper_call=True):
         assert any(name.endswith("_inductor_wrapper_call") for name in _ranges(_compiled()))
@@ -91,8 +91,8 @@ def test_checks_for_nan_are_followed() -> None:
 
 def test_every_setting_of_the_wrapper_is_in_the_table() -> None:
     source = Path(inductor_config.__file__).with_name("codegen") / "wrapper.py"
-    known = inductor_config.get_config_copy()
-    read = {name for name in known if f"config.{name}" in source.read_text()}
+    options = inductor_config.get_config_copy()
+    read = {name for name in options if f"config.{name}" in source.read_text()}
     table = SETTINGS.read_text()
     assert {name for name in read if f"`{name}`" not in table} == set()
 
@@ -110,17 +110,17 @@ def _trained(reports: Path, cache: Path, passes: str = "") -> None:
 
 
 def _pages(folder: Path) -> dict[str, dict[str, Any]]:  # Any: a report's JSON
-    """The data of the pages, by the kind of graph."""
-    found = {}
+    """Returns the data of the pages, by the kind of graph."""
+    pages = {}
     for path in folder.iterdir():
         text = path.read_text()
         data = text.split('<script id="report" type="application/json">')[1].split("</script>")[0]
-        found[path.stem.rpartition("_")[2]] = json.loads(data)
-    return found
+        pages[path.stem.rpartition("_")[2]] = json.loads(data)
+    return pages
 
 
 def test_memory_reports(tmp_path: Path) -> None:
-    """A page for each graph, also for graphs that come out of the cache; sizes are those of the first call."""
+    """There is a page for each graph, including graphs from the cache; sizes are those of the first call."""
     for folder in (tmp_path / "first" / "reports", tmp_path / "second"):
         _trained(folder, tmp_path / "cache")
     first, second = _pages(tmp_path / "first" / "reports"), _pages(tmp_path / "second")
