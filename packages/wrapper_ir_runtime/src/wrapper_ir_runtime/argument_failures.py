@@ -16,8 +16,8 @@ from typing import TypeVar, cast
 
 from wrapper_ir import ir
 from wrapper_ir.errors import ArgumentError
-from wrapper_ir_runtime.parameters import Arguments
 from wrapper_ir_runtime.traces import file_of, traces_of
+from wrapper_ir_runtime.trees import Arguments
 
 Function = TypeVar("Function", bound=Callable[..., object])
 _BOUND = (AttributeError, TypeError, ValueError)

@@ -1,5 +1,5 @@
-"""What a program does with its process groups before each call: it finds them, holds this process's rank against the artifact's, and has
-them watched."""
+"""Prepares the process groups of a program before each call: looks them up, checks this process's rank, and
+watches them."""
 
 from __future__ import annotations
 
@@ -7,35 +7,33 @@ import threading
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
-from types import ModuleType
 from typing import Any
 
 from wrapper_ir.artifact.group_ranks import GroupRanks
 from wrapper_ir_runtime.failures import fail_group, fail_rank
-from wrapper_ir_runtime.watch import GROUP_WATCHES
-
-# Any in this file: torch's groups and stores, which it leaves untyped
+from wrapper_ir_runtime.torch_types import TorchModule
+from wrapper_ir_runtime.watch import GROUP_WATCHES, TorchGroup
 
 
 class TorchGroups:
-    """Process groups of the torch that is handed in."""
+    """Process groups of the torch that is passed."""
 
-    def __init__(self, torch: ModuleType) -> None:
-        self._torch: Any = torch
+    def __init__(self, torch: TorchModule) -> None:
+        self._torch = torch
 
-    def find(self, name: str) -> Any:
-        """The group that this process has registered under `name`; raises RuntimeError."""
+    def find(self, name: str) -> Any:  # Any: torch's ProcessGroup
+        """Returns the group that this process registered under `name`; raises RuntimeError."""
         distributed = self._torch.distributed
         if not distributed.is_available():
             raise RuntimeError("this torch is built without torch.distributed")
         return distributed.distributed_c10d._resolve_process_group(name)
 
-    def store(self, group: Any) -> Any:
-        """The store that a group's processes share."""
+    def store(self, group: TorchGroup) -> Any:  # Any: torch's Store
+        """Returns the store that a group's processes share."""
         return self._torch.distributed.distributed_c10d._get_process_group_store(group)
 
     def is_stuck(self, device: str, seconds: float) -> bool:
-        """Whether a GPU is still at work after so long."""
+        """Returns whether a GPU is still busy after `seconds`."""
         cuda = self._torch.cuda
         if not cuda.is_initialized():
             return False
@@ -46,11 +44,14 @@ class TorchGroups:
 
 
 class ProgramGroups:
-    """Called first in each call of a program on `device`. `ranks` are the fields of a `GroupRanks` each. `on_new` is called where a name has another
-    group than in the call before.
+    """The process groups of a program on `device`; called first in each of its calls.
 
-    Raises NotSupportedError WIR915 for a group that this process does not belong to, ExecutionError WIR936 where the artifact is
-    another rank's. Groups are watched where the device is a GPU: the host has time-outs of its own.
+    `ranks` contains the fields of one `GroupRanks` each. `on_new` is called if a name refers to another group
+    than in the previous call.
+
+    Raises NotSupportedError WIR915 for a group that this process does not belong to, and ExecutionError
+    WIR936 if the artifact belongs to another rank. Groups are watched if the device is a GPU; on CPUs, waits
+    have time-outs.
     """
 
     def __init__(
@@ -58,32 +59,37 @@ class ProgramGroups:
         groups: TorchGroups,
         names: Sequence[str],
         device: str = "cpu",
-        ranks: Sequence[Any] = (),
+        ranks: Sequence[tuple[str, int, Sequence[int], Sequence[tuple[int, str]]]] = (),
         on_new: Callable[[], None] = lambda: None,
     ) -> None:
         self._groups, self._names, self._device = groups, tuple(names), device
         self._on_new = on_new
         wanted = (
-            GroupRanks(group=group, size=size, ranks=tuple(own), differences=tuple(map(tuple, differences)))
+            GroupRanks(
+                group=group,
+                size=size,
+                ranks=tuple(own),
+                differences=tuple((rank, line) for rank, line in differences),
+            )
             for group, size, own, differences in ranks
         )
         self._wanted = {one.group: one for one in wanted}
-        self._checked: dict[str, weakref.ref[Any]] = {}
+        self._checked: dict[str, weakref.ref[TorchGroup]] = {}
 
     def __call__(self) -> None:
-        """One look-up a group; what is new under a name is checked."""
+        """Looks up every group, and checks those that are new under their name."""
         calls = GROUP_WATCHES.calls
         for name in self._names:
             calls[name] = calls.get(name, 0) + 1
             try:
                 group = self._groups.find(name)
-            except (RuntimeError, TypeError) as error:  # a name with lone surrogates is not a string there
+            except (RuntimeError, TypeError) as error:  # TypeError: the name contains lone surrogates
                 fail_group(name, str(error))
-            known = self._checked.get(name)
-            if known is None or known() is not group:
+            checked = self._checked.get(name)
+            if checked is None or checked() is not group:
                 self._check(name, group)
 
-    def _check(self, name: str, group: Any) -> None:
+    def _check(self, name: str, group: TorchGroup) -> None:
         if name in self._wanted:
             check_rank(self._wanted[name], group.rank(), group.size())
         if self._device.startswith("cuda"):

@@ -8,10 +8,7 @@ from typing import Any, NoReturn
 from wrapper_ir import ir
 from wrapper_ir.errors import ArgumentError
 from wrapper_ir_runtime.failures import expect_static
-from wrapper_ir_runtime.trees import tree_keys
-
-Arguments = tuple[tuple[object, ...], dict[str, object]]
-"""The arguments of a call: positional, and by keyword."""
+from wrapper_ir_runtime.trees import Arguments, tree_keys
 
 
 class _Required:

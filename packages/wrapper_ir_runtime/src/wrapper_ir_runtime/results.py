@@ -1,4 +1,4 @@
-"""Checks of what operators return, in emitted Python and in graphs."""
+"""Checks of operator results, in emitted Python and in graphs."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from typing import Any, NoReturn
 
 from wrapper_ir import ir
 from wrapper_ir.errors import ExecutionError
+from wrapper_ir_runtime.torch_types import TorchTensor
 
 _DTYPES = {f"torch.{dtype.torch_name}": dtype.value for dtype in ir.DType}
 
 
-def check_result(
-    name: str, got: Any, dtype: object, device: str
-) -> None:  # Any: whatever an operator returned
-    """Raises ExecutionError WIR927 unless `got` is a torch tensor in strided memory within its storage, of this dtype and on this
-    device, and no real tensor with the negative bit, whose memory kernels would read; a device without an index stands for all of
-    its type."""
+def check_result(name: str, got: object, dtype: object, device: str) -> None:
+    """Raises ExecutionError WIR927 unless an operator returned a tensor of this dtype on this device.
+
+    The tensor must be in strided memory within its storage. A real tensor must not have the negative bit,
+    since kernels read its memory. A device without an index matches every index.
+    """
     if (wrong := _fault(got, dtype, device)) is not None:
         raise ExecutionError(
             "WIR927",
@@ -24,7 +25,7 @@ def check_result(
         )
 
 
-def check_apart(name: str, got: Any, *operands: Any) -> None:
+def check_apart(name: str, got: TorchTensor, *operands: TorchTensor) -> None:
     """Raises ExecutionError WIR927 if `got` shares the storage of an operand although its schema declares it as new."""
     address = got.untyped_storage().data_ptr()
     if address and any(x.untyped_storage().data_ptr() == address for x in operands):
@@ -40,9 +41,11 @@ def fail_apart(name: str) -> NoReturn:
     )
 
 
-def check_written(name: str, got: Any, dtype: object, device: str, storage: int = 0) -> None:
-    """Raises ExecutionError WIR927 unless `got`, which an operator wrote, is still as `check_result` wants it, in a storage of at
-    least `storage` bytes."""
+def check_written(name: str, got: TorchTensor, dtype: object, device: str, storage: int = 0) -> None:
+    """Raises ExecutionError WIR927 unless a tensor that an operator wrote still fulfils `check_result`.
+
+    Its storage must have at least `storage` bytes.
+    """
     wrong = _fault(got, dtype, device)
     if wrong is None and got.untyped_storage().nbytes() < storage:
         wrong = f"in a storage of {storage} bytes", f"one of {got.untyped_storage().nbytes()}"
@@ -51,7 +54,7 @@ def check_written(name: str, got: Any, dtype: object, device: str, storage: int 
 
 
 def fail_written(name: str, declared: str, left: str) -> NoReturn:
-    """Raises ExecutionError WIR927 for a tensor that an operator has given other memory than its type says."""
+    """Raises ExecutionError WIR927 for a tensor whose memory an operator changed to differ from its type."""
     raise ExecutionError(
         "WIR927",
         f"%{name} is declared as {declared}, but an operator that wrote its storage left {left}",
@@ -59,8 +62,9 @@ def fail_written(name: str, declared: str, left: str) -> NoReturn:
     )
 
 
+# Any: a result of every kind; only tensors of torch have this method
 def _fault(got: Any, dtype: object, device: str) -> tuple[str, str] | None:
-    """What was declared, and what is there instead."""
+    """Returns what was declared, and what the result is instead; None if they agree."""
     if not hasattr(got, "untyped_storage"):
         return "a tensor", "nothing" if got is None else f"a {type(got).__name__}"
     if got.dtype is not dtype:
@@ -70,29 +74,28 @@ def _fault(got: Any, dtype: object, device: str) -> tuple[str, str] | None:
         return "strided", kind
     if got.is_neg() and not got.is_complex():
         return "plain", "negated: have the operator return x.resolve_neg()"
-    found = str(got.device)
-    if found != device and (":" in device or got.device.type != device):
-        return f"on {device}", f"on {found}"
+    actual = str(got.device)
+    if actual != device and (":" in device or got.device.type != device):
+        return f"on {device}", f"on {actual}"
     if not is_within_storage(got):
-        held = got.untyped_storage().nbytes()
+        nbytes = got.untyped_storage().nbytes()
         sizes, strides, offset = list(got.size()), list(got.stride()), got.storage_offset()
         return (
             "within its storage",
-            f"sizes {sizes}, strides {strides}, offset {offset} over {held} bytes",
+            f"sizes {sizes}, strides {strides}, offset {offset} over {nbytes} bytes",
         )
     return None
 
 
-def is_within_storage(tensor: Any) -> bool:  # Any: a torch tensor in strided memory
-    """Whether the storage under a tensor holds all of its elements."""
+def is_within_storage(tensor: TorchTensor) -> bool:
+    """Returns whether the storage of a strided tensor contains all of its elements."""
     if tensor.numel() == 0:
         return True
     last = tensor.storage_offset()
     for size, stride in zip(tensor.size(), tensor.stride(), strict=True):
         last += (size - 1) * stride
     needed: int = (last + 1) * tensor.element_size()
-    held: int = tensor.untyped_storage().nbytes()
-    return needed <= held
+    return needed <= tensor.untyped_storage().nbytes()
 
 
 def _dtype_text(dtype: object) -> str:

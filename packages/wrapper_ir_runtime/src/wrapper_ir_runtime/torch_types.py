@@ -19,6 +19,9 @@ class TorchStorage(Protocol):
     def nbytes(self) -> int:
         """Size in bytes."""
 
+    def data_ptr(self) -> int:
+        """Address of the first byte."""
+
 
 class TorchTensor(Protocol):
     """Methods of `torch.Tensor`."""

@@ -1,17 +1,16 @@
-"""Tracers, which cannot see what a program does: it writes through addresses, and its results would become constants.
+"""Refuses tracers that call compiled programs.
 
-Those that run a program are refused. Dynamo, which can leave it out of its graphs, does that.
-
-torch is handed in, so that this package needs none. Any in this file: that module, and arguments of every kind.
+A tracer cannot see what a program does: the program writes through addresses, and its results would become
+constants. Tracers that execute a program are refused. Dynamo is told to keep it out of its graphs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from types import FunctionType
-from typing import Any
 
 from wrapper_ir.errors import ExecutionError
+from wrapper_ir_runtime.torch_types import TorchModule
 
 _HINT = (
     "capture the whole function, or call the program outside of what is traced; a graph of "
@@ -25,19 +24,25 @@ _MODES = {
 }
 
 
-def refuse_tracers(torch: Any, given: Iterable[Any] = ()) -> None:
-    """Raises ExecutionError WIR939 where a tracer of torch's follows the calling thread, or a transform has wrapped an argument.
-    Modes that only look on, such as those that count operators, are none."""
-    found = next(_found(torch, given), None)
-    if found is not None:
+def refuse_tracers(torch: TorchModule, given: Iterable[object] = ()) -> None:
+    """Raises ExecutionError WIR939 if a tracer follows the calling thread, or a transform has wrapped an
+    argument.
+
+    Modes that only observe, such as those that count operators, are not tracers.
+    """
+    tracer = next(_active_tracers(torch, given), None)
+    if tracer is not None:
         raise ExecutionError(
-            "WIR939", f"a program that is compiled already was called in {found}", hint=_HINT
+            "WIR939", f"a program that is compiled already was called in {tracer}", hint=_HINT
         )
 
 
-def keep_from_dynamo(torch: Any, *functions: Any) -> None:
-    """Dynamo calls these Python functions between two graphs from now on, and looks at nothing that they call; with
-    `fullgraph=True` it says why it cannot. Costs nothing in a call, unlike `torch.compiler.disable`."""
+def keep_from_dynamo(torch: TorchModule, *functions: object) -> None:
+    """Makes Dynamo call these Python functions between two graphs, without tracing them or what they call.
+
+    With `fullgraph=True` Dynamo reports why it cannot. Unlike `torch.compiler.disable`, this adds no cost to
+    a call.
+    """
     frames = torch._C._dynamo.eval_frame
     skip = frames._FrameExecStrategy(frames._FrameAction.SKIP, frames._FrameAction.SKIP)
     for function in functions:
@@ -47,13 +52,13 @@ def keep_from_dynamo(torch: Any, *functions: Any) -> None:
         function._torchdynamo_disable_msg = _COMPILED  # type: ignore[attr-defined]
 
 
-def is_plain_thread(torch: Any) -> bool:
-    """Whether no mode and no transform changes what operators do in the calling thread."""
+def is_plain_thread(torch: TorchModule) -> bool:
+    """Returns whether no mode and no transform changes operators in the calling thread."""
     return not torch._C._len_torch_dispatch_stack() and torch._C._functorch.peek_interpreter_stack() is None
 
 
-def _found(torch: Any, given: Iterable[Any]) -> Iterator[str]:
-    """What traces, in words."""
+def _active_tracers(torch: TorchModule, given: Iterable[object]) -> Iterator[str]:
+    """Yields descriptions of active tracers."""
     keys = torch._C._TorchDispatchModeKey
     early = torch._ops._get_dispatch_mode_pre_dispatch  # modes that see composite operators as well
     for name, what in _MODES.items():

@@ -12,6 +12,9 @@ from wrapper_ir import ir
 from wrapper_ir.errors import ArgumentError, ExecutionError
 from wrapper_ir.plugins.protocols import Containers
 
+Arguments = tuple[tuple[object, ...], dict[str, object]]
+"""The arguments of a call: positional, and by keyword."""
+
 
 def class_of(type_name: str) -> object:
     """Returns the object named `module:qualname`; imports its module. Raises ExecutionError WIR926.

@@ -1,11 +1,14 @@
 """Ends a process whose device waits for another process that has ended or hangs.
 
-Kernels over symmetric memory wait for each other on the device, without a time-out, and no watchdog of NCCL knows them; and on two H100
-with torch 2.11, a process whose host waited for NCCL was still there four times the group's time-out after another one was killed. So
-each process of a group counts in the group's store while it lives, says how many calls of programs in the group it has begun, and looks at
-what the others say. Where another process no longer counts, or does not begin a call that this one has begun, and the device does not come
-to rest, together for the group's time-out, this process cannot go on: it says so, and aborts, as NCCL's watchdog does. A process whose
-device is at rest goes on: the other one may have ended in its own right.
+Kernels over symmetric memory wait for each other on the device, without a time-out, and NCCL's watchdog does
+not know them. On two H100 with torch 2.11, a process whose host waited for NCCL still existed four times the
+group's time-out after another one was killed.
+
+Each process of a group therefore counts in the group's store while it lives, and publishes how many calls of
+programs in the group it has begun. It also reads the counts of the others. A process cannot continue if, for
+the group's time-out in total, another process does not count or does not begin a call that this one has
+begun, and the device is not idle. It then reports this and aborts, as NCCL's watchdog does. A process whose
+device is idle continues: the other process may have ended normally.
 """
 
 from __future__ import annotations
@@ -16,17 +19,48 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from datetime import timedelta
+from typing import NamedTuple, Protocol, Self
 
 _PREFIX = "wrapper_ir/alive"
 _LOOK, _SILENCE, _STUCK = 1 / 16, 5 / 16, 7 / 16
-"""Shares of the time-out: between two looks, for which another process may be silent, and for which the device then is asked. Their sum leaves time
-to end: with 1/8, 3/8 and 1/2 a process that replayed graphs ended 12.02 s after the other one was killed, of 12 s."""
-# Any in this file: process groups and their stores, which the tensor library leaves untyped
+"""Fractions of the time-out: between two checks, for which another process may be silent, and for which the device is then
+queried. Their sum leaves time to end. With 1/8, 3/8 and 1/2, a process that replayed graphs ended 12.02 s after the other
+one was killed, with a time-out of 12 s."""
+
+
+class TorchStore(Protocol):
+    """Methods of `torch.distributed.Store`."""
+
+    @property
+    def timeout(self) -> timedelta:
+        """How long `get` waits for a key."""
+
+    def set(self, key: str, value: str, /) -> None:
+        """Writes a key."""
+
+    def get(self, key: str, /) -> bytes:
+        """Waits for a key."""
+
+    def check(self, keys: list[str], /) -> bool:
+        """Whether all keys are written."""
+
+    def clone(self) -> Self:
+        """Another connection to the store."""
+
+
+class TorchGroup(Protocol):
+    """Methods of `torch.distributed.ProcessGroup`."""
+
+    def rank(self) -> int:
+        """The rank of this process."""
+
+    def size(self) -> int:
+        """The number of processes."""
 
 
 class _Seen(NamedTuple):
-    """What another process has said, and since when its counts stand still."""
+    """Last counts of another process, and the times since which they are unchanged."""
 
     beat: bytes
     beat_since: float
@@ -35,29 +69,33 @@ class _Seen(NamedTuple):
 
 
 class GroupWatch(threading.Thread):
-    """One thread a group. `seconds` is the time-out: counts may stand still for a part of it; `is_stuck` says after another part whether the
-    device has not come to rest, and `give_up` ends the process. `calls` counts the calls that this process has begun."""
+    """The thread that watches one group.
+
+    `seconds` is the time-out. If counts are unchanged for a part of it, `is_stuck` waits for the device for
+    another part, and `give_up` ends the process if the device is not idle. `calls` returns the number of
+    calls that this process has begun.
+    """
 
     def __init__(
         self,
-        store: Any,
+        store: TorchStore,
         member: tuple[int, int],
         seconds: float,
         is_stuck: Callable[[float], bool],
         calls: Callable[[], int],
         give_up: Callable[[str], None],
     ) -> None:
-        """`member` is this process's rank in the group, and the group's size."""
+        """`member` is this process's rank and the group's size."""
         super().__init__(name="wrapper_ir group watch", daemon=True)
         self._store, self._seconds = store, seconds
         self._rank, self._size = member
         self._is_stuck, self._calls, self._give_up = is_stuck, calls, give_up
         self._seen: dict[int, _Seen] = {}
         self._own = (-1, 0.0)
-        """Calls that this process had begun, and since when."""
+        """Number of calls that this process has begun, and since when."""
 
     def run(self) -> None:
-        """Counts, and looks, 16 times in the time-out."""
+        """Counts and checks the others 16 times in the time-out."""
         beat = 0
         while True:
             beat += 1
@@ -68,7 +106,7 @@ class GroupWatch(threading.Thread):
             time.sleep(self._seconds * _LOOK)
 
     def _look(self, beat: int) -> str:
-        """Which process has stood still too long; '' for none."""
+        """Returns which process has made no progress for too long, or ''."""
         now, calls = time.monotonic(), self._calls()
         if calls != self._own[0]:
             self._own = (calls, now)
@@ -81,59 +119,63 @@ class GroupWatch(threading.Thread):
                 why = self._judge(rank, bytes(self._store.get(key)), now)
                 if why:
                     return why
-        except RuntimeError as error:  # the store went with the process that held it
+        except RuntimeError as error:  # the store ended with the process that hosted it
             return f"the group's store does not answer: {str(error).splitlines()[0]}"
         return ""
 
     def _judge(self, rank: int, said: bytes, now: float) -> str:
         beat, _, calls = said.partition(b" ")
         before = self._seen.get(rank, _Seen(b"", now, b"", now))
-        seen = self._seen[rank] = _Seen(
+        status = self._seen[rank] = _Seen(
             beat,
             before.beat_since if beat == before.beat else now,
             calls,
             before.calls_since if calls == before.calls else now,
         )
         limit = self._seconds * _SILENCE
-        if now - seen.beat_since > limit:
-            return f"rank {rank} has not been heard of for {now - seen.beat_since:.0f} s"
-        # a device is asked only where this process is ahead and begins no call: it may be recording a graph, which nobody may disturb
+        if now - status.beat_since > limit:
+            return f"rank {rank} has not been heard of for {now - status.beat_since:.0f} s"
+        # Query a device only if this process is ahead and begins no call: queries break the recording of a graph.
         behind = int(calls or b"0") < self._own[0]
-        if behind and min(now - seen.calls_since, now - self._own[1]) > limit:
+        if behind and min(now - status.calls_since, now - self._own[1]) > limit:
             return f"rank {rank} has begun {int(calls)} calls, this process {self._own[0]}, none for {limit:.0f} s"
         return ""
 
 
 class GroupWatches:
-    """Which groups are watched, by name; `calls` counts the calls of programs in a group that this process has begun."""
+    """The watches of this process, by group name. `calls` counts the calls that this process has begun in
+    each group."""
 
     def __init__(self) -> None:
-        self._begun: dict[str, weakref.ref[Any]] = {}
+        self._begun: dict[str, weakref.ref[TorchGroup]] = {}
         self.calls: dict[str, int] = {}
 
     def begin(
-        self, name: str, group: Any, store: Any, is_stuck: Callable[[float], bool]
+        self, name: str, group: TorchGroup, store: TorchStore, is_stuck: Callable[[float], bool]
     ) -> GroupWatch | None:
-        """Watches a group from its first use on; another one under the same name anew. None where it is watched already, has one
-        process, or has a store that a thread of its own cannot use. The time-out is that of the store."""
-        known = self._begun.get(name)
-        if known is not None and known() is group:
+        """Starts to watch a group at its first use, or if another group has its name.
+
+        Returns None if the group is watched already, has one process, or has a store that cannot be cloned
+        for another thread. The time-out is that of the store.
+        """
+        watched = self._begun.get(name)
+        if watched is not None and watched() is group:
             return None
         self._begun[name] = weakref.ref(group)
         if group.size() < 2 or not hasattr(store, "clone"):
             return None
         try:
-            own = store.clone()  # a wait of another thread holds a store's lock
+            own_store = store.clone()  # a thread that waits in a store locks it
         except RuntimeError:
             return None
         member, seconds = (group.rank(), group.size()), store.timeout.total_seconds()
-        watch = GroupWatch(own, member, seconds, is_stuck, lambda: self.calls.get(name, 0), _abort)
+        watch = GroupWatch(own_store, member, seconds, is_stuck, lambda: self.calls.get(name, 0), _abort)
         watch.start()
         return watch
 
 
 GROUP_WATCHES = GroupWatches()
-"""Those of this process."""
+"""The watches of this process."""
 
 
 def _abort(why: str) -> None:

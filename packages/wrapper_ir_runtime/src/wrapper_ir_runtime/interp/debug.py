@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 from wrapper_ir import ir
 from wrapper_ir.expr import Expr
@@ -12,10 +12,11 @@ from wrapper_ir_runtime.debug import save_view, show_line, show_number, show_vie
 from wrapper_ir_runtime.interp.frame import Frame
 from wrapper_ir_runtime.tensor_text import TensorView
 
+T = TypeVar("T")
 
-# Any: the machine's tensors
-def show_values(op: ir.DebugValue, frame: Frame[Any]) -> None:
-    """Does what the op says, as emitted programs do it."""
+
+def show_values(op: ir.DebugValue, frame: Frame[T]) -> None:
+    """Executes a debug op as emitted programs do."""
     for step in debug_steps(op):
         match step:
             case ShowLine(text=text):
@@ -30,7 +31,7 @@ def show_values(op: ir.DebugValue, frame: Frame[Any]) -> None:
                 save_view(_view(step.value, frame), step.directory, step.name, step.metadata)
 
 
-def _view(value: ir.Value | Expr, frame: Frame[Any]) -> TensorView:
+def _view(value: ir.Value | Expr, frame: Frame[T]) -> TensorView:
     assert ir.is_tensor(value)
     machine, tensor = frame.machine, frame.value(value)
     return TensorView(

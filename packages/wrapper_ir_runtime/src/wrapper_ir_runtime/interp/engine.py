@@ -1,17 +1,17 @@
-"""Runs functions op by op; control flow is here, all other ops are in `handlers`."""
+"""Executes functions op by op. It handles control flow; `handlers` executes all other ops."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.rebinding import rebound_by, rebound_constants
 from wrapper_ir.errors import ArgumentError, ExecutionError, NotSupportedError
 from wrapper_ir.expr import Number
 from wrapper_ir_runtime.failures import select_branch
-from wrapper_ir_runtime.interp.frame import Frame, Session
+from wrapper_ir_runtime.interp.frame import Content, Frame, Session
 from wrapper_ir_runtime.interp.handlers import check_layout, run_op
 from wrapper_ir_runtime.interp.places import add_context
 
@@ -21,28 +21,29 @@ MAX_DEPTH = 100
 
 @dataclass(frozen=True, slots=True)
 class Step(Generic[T]):
-    """The op about to be executed. `values` and `symbols` are live views of the frame."""
+    """The next op to be executed. `values` and `symbols` are live views of the frame."""
 
     function: ir.Function
     position: int
     op: ir.Op
-    values: Mapping[ir.Value, Any]  # Any: tensors, byte tensors of storages, numbers, nested results, handles
+    values: Mapping[ir.Value, Content]
     symbols: Mapping[str, Number]
     depth: int
     frame: Frame[T]
-    """The activation that executes it; whoever changes its values changes the run."""
+    """The activation that executes the op. Changing its values changes the run."""
 
 
-Results = tuple[Any, ...]  # Any: as in Step.values
+Results = tuple[Content, ...]
 Run = Generator[Step[T], None, Results]
 
 
 def activate(
-    session: Session[T], name: str, args: list[Any], captured: Mapping[str, Number], depth: int = 0
+    session: Session[T], name: str, args: list[Content], captured: Mapping[str, Number], depth: int = 0
 ) -> Run[T]:
-    """Executes a function; yields before every op, returns the results. Empties `args`.
+    """Executes a function; yields before every op and returns the results. Empties `args`.
 
-    Raises ExecutionError, with the op and its source in the message; errors of others pass, with them in a note.
+    Raises ExecutionError whose message shows the op and its source. Other errors pass through, with a note
+    that shows these.
     """
     if depth > MAX_DEPTH:
         raise ExecutionError("WIR928", f"calls of @{name} nest deeper than {MAX_DEPTH}")
@@ -50,7 +51,7 @@ def activate(
 
 
 def execute(frame: Frame[T], start: int = 0) -> Run[T]:
-    """Executes what is left of an activation, from the op at `start` on; see `activate`."""
+    """Executes the rest of an activation, from the op at `start`; see `activate`."""
     session, depth, function = frame.session, frame.depth, frame.info.function
     for position in range(start, len(function.body)):
         op = function.body[position]
@@ -85,7 +86,7 @@ def execute(frame: Frame[T], start: int = 0) -> Run[T]:
 
 
 def _check_layouts(params: Sequence[ir.Value], frame: Frame[T]) -> None:
-    """Parameters whose sizes and strides are known only now."""
+    """Checks parameters whose sizes and strides have just become known."""
     for value in params:
         assert ir.is_tensor(value)
         check_layout(value, value.type.sizes, value.type.strides, f"argument {value.name}", frame)
@@ -99,7 +100,7 @@ def _count(session: Session[T]) -> None:
 
 
 def _enter(
-    session: Session[T], name: str, args: list[Any], captured: Mapping[str, Number], depth: int
+    session: Session[T], name: str, args: list[Content], captured: Mapping[str, Number], depth: int
 ) -> Frame[T]:
     info = session.info(name)
     params = info.function.params
@@ -113,7 +114,7 @@ def _enter(
         if ir.is_tensor(value) and not session.machine.is_tensor(arg):
             raise ExecutionError("WIR926", f"%{value.name} of @{name} is a tensor, got {type(arg).__name__}")
         frame.bind(value, arg)
-    args.clear()  # from here on the frame alone holds them, so that `free` ends them
+    args.clear()  # only the frame references them now, so that `free` ends them
     frame.symbols.update(captured)
     frame.born(-1)
     for value in rebound_constants(session.analyses) if depth == 0 else ():
@@ -123,9 +124,9 @@ def _enter(
 
 def _leave(op: ir.Return, frame: Frame[T]) -> Results:
     results = tuple(frame.argument(value) for value in op.values)
-    kept = {frame.machine.storage_key(r) for r in results if frame.machine.is_tensor(r)}
+    returned = {frame.machine.storage_key(r) for r in results if frame.machine.is_tensor(r)}
     for root, key in frame.roots.items():
-        if key not in kept and frame.info.aliasing.owned.get(root, -1) >= 0:
+        if key not in returned and frame.info.aliasing.owned.get(root, -1) >= 0:
             frame.session.meter.ended(key)  # never freed: ends with the frame
     return results
 
@@ -134,21 +135,21 @@ def _leave(op: ir.Return, frame: Frame[T]) -> Results:
 
 
 def _call(name: str, args: tuple[ir.Arg, ...], frame: Frame[T]) -> Run[T]:
-    """Calls a function with arguments of this frame; owned ones are moved."""
-    held = [frame.argument(arg) for arg in args]
+    """Calls a function with arguments of this frame. Owned ones are moved."""
+    contents = [frame.argument(arg) for arg in args]
     for param, arg in zip(frame.session.info(name).function.params, args):
         if param.ownership is ir.Ownership.OWNED and isinstance(arg, ir.Value):
             frame.move(arg)
-    return (yield from _call_with(name, held, frame))
+    return (yield from _call_with(name, contents, frame))
 
 
-def _call_with(name: str, held: list[Any], frame: Frame[T]) -> Run[T]:
+def _call_with(name: str, contents: list[Content], frame: Frame[T]) -> Run[T]:
     function = frame.session.info(name).function
     captured = {symbol: frame.symbols[symbol] for symbol in function.captures if symbol in frame.symbols}
     if len(captured) != len(function.captures):
         missing = ", ".join(sorted(set(function.captures) - set(captured)))
         raise ExecutionError("WIR923", f"@{name} captures {missing}, which has no value here")
-    return (yield from activate(frame.session, name, held, captured, frame.depth + 1))
+    return (yield from activate(frame.session, name, contents, captured, frame.depth + 1))
 
 
 def _bind_results(values: tuple[ir.Value, ...], results: Results, frame: Frame[T]) -> None:
@@ -173,11 +174,11 @@ def _while_loop(op: ir.WhileLoop, frame: Frame[T]) -> Generator[Step[T], None, N
     machine, session = frame.machine, frame.session
     initial = [frame.argument(arg) for arg in op.carried]
     captured = [frame.argument(arg) for arg in op.captured]
-    # Storages that are not the loop's: results that live there are cloned.
+    # Storages that the loop does not own: results in them are cloned.
     foreign = {machine.storage_key(x) for x in (*initial, *captured) if machine.is_tensor(x)}
     foreign |= {machine.storage_key(x) for value, x in session.constants.items() if ir.is_tensor(value)}
     carried = initial
-    trips: list[list[Any]] = []
+    trips: list[list[Content]] = []
     while True:
         if not (yield from _goes_on(op, [*carried, *captured], foreign, frame)):
             break
@@ -191,42 +192,45 @@ def _while_loop(op: ir.WhileLoop, frame: Frame[T]) -> Generator[Step[T], None, N
 
 
 def _goes_on(
-    op: ir.WhileLoop, held: list[Any], foreign: set[int], frame: Frame[T]
+    op: ir.WhileLoop, contents: list[Content], foreign: set[int], frame: Frame[T]
 ) -> Generator[Step[T], None, bool]:
-    (go,) = yield from _call_with(op.cond_fn, held, frame)
+    (go,) = yield from _call_with(op.cond_fn, contents, frame)
     if frame.machine.is_tensor(go) and frame.machine.storage_key(go) not in foreign:
         frame.session.meter.ended(frame.machine.storage_key(go))
     return bool(frame.item(go))
 
 
-def _clone(x: Any, frame: Frame[T]) -> Any:  # Any: a tensor or a number
+def _clone(x: Content, frame: Frame[T]) -> Content:
     return frame.machine.clone(x) if frame.machine.is_tensor(x) else x
 
 
-def _end_trip(carried: Sequence[Any], results: Sequence[Any], foreign: set[int], frame: Frame[T]) -> None:
-    """What a trip carried ends once the next trip is done, unless it is handed on."""
+def _end_trip(
+    carried: Sequence[Content], results: Sequence[Content], foreign: set[int], frame: Frame[T]
+) -> None:
+    """Ends the carried storages of an iteration after the next iteration, unless its results reference them."""
     machine = frame.machine
-    kept = foreign | {machine.storage_key(x) for x in results if machine.is_tensor(x)}
+    referenced = foreign | {machine.storage_key(x) for x in results if machine.is_tensor(x)}
     for x in carried:
-        if machine.is_tensor(x) and machine.storage_key(x) not in kept:
+        if machine.is_tensor(x) and machine.storage_key(x) not in referenced:
             frame.poison(machine.storage_of(x))
             frame.session.meter.ended(machine.storage_key(x))
 
 
-def _fresh(results: Sequence[Any], foreign: set[int], frame: Frame[T]) -> list[Any]:
-    """The results with storages of their own: none is foreign, none is shared with an earlier one."""
+def _fresh(results: Sequence[Content], foreign: set[int], frame: Frame[T]) -> list[Content]:
+    """Returns the results in separate storages: foreign ones, and those shared with an earlier result, are
+    cloned."""
     machine = frame.machine
-    taken = set(foreign)
-    final: list[Any] = []
+    keys = set(foreign)
+    final: list[Content] = []
     for x in results:
-        if machine.is_tensor(x) and machine.storage_key(x) in taken:
+        if machine.is_tensor(x) and machine.storage_key(x) in keys:
             x = machine.clone(x)
         if machine.is_tensor(x):
-            taken.add(machine.storage_key(x))
+            keys.add(machine.storage_key(x))
         final.append(x)
     return final
 
 
-def _stack(trips: list[list[Any]], frame: Frame[T]) -> list[Any]:
+def _stack(trips: list[list[Content]], frame: Frame[T]) -> list[Content]:
     columns = zip(*trips, strict=True)
     return [frame.machine.stack(c) if frame.machine.is_tensor(c[0]) else c[-1] for c in columns]

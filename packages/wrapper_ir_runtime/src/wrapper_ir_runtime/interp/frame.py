@@ -1,11 +1,11 @@
-"""One activation of a function: its values and symbols, and which storages it holds."""
+"""One activation of a function: its values, symbols and storages."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import Aliasing
@@ -20,27 +20,29 @@ from wrapper_ir_runtime.interp.options import InterpOptions
 from wrapper_ir_runtime.results import fail_written
 
 T = TypeVar("T")
+Content: TypeAlias = Any
+"""Content of a value. Any: a tensor, the byte tensor of a storage, a number, nested results, or a handle."""
 
 
 @dataclass(frozen=True)
 class FunctionInfo:
-    """The aliasing of one function, indexed for execution."""
+    """Aliasing of one function, indexed for execution."""
 
     function: ir.Function
     aliasing: Aliasing
 
     @cached_property
     def born(self) -> dict[int, tuple[ir.Value, ...]]:
-        """For each position, the roots that the op there makes (-1: owned parameters)."""
-        found: dict[int, list[ir.Value]] = {}
+        """Roots by the position of the op that creates them; owned parameters have position -1."""
+        roots_at: dict[int, list[ir.Value]] = {}
         for root, position in self.aliasing.owned.items():
-            found.setdefault(position, []).append(root)
-        return {position: tuple(roots) for position, roots in found.items()}
+            roots_at.setdefault(position, []).append(root)
+        return {position: tuple(roots) for position, roots in roots_at.items()}
 
 
 @dataclass(slots=True)
 class Session(Generic[T]):
-    """What all activations of one run share."""
+    """State that all activations of one run share."""
 
     artifact: Artifact
     machine: Machine[T]
@@ -55,54 +57,54 @@ class Session(Generic[T]):
     ops: int = 0
 
     def info(self, name: str) -> FunctionInfo:
-        """The analysis of a function, made once."""
-        known = self.infos.get(name)
-        if known is None:
+        """Returns the analysis of a function, computed once."""
+        info = self.infos.get(name)
+        if info is None:
             function = self.analyses.program.function(name)
-            known = FunctionInfo(function, self.analyses.aliasing(function))
-            self.infos[name] = known
-        return known
+            info = FunctionInfo(function, self.analyses.aliasing(function))
+            self.infos[name] = info
+        return info
 
 
 class Frame(Generic[T]):
-    """An activation. `values` holds tensors, storages (as byte tensors), numbers, nested results and handles."""
+    """An activation of a function."""
 
     def __init__(self, session: Session[T], info: FunctionInfo, depth: int) -> None:
         self.session = session
         self.machine: Machine[T] = session.machine
         self.info = info
         self.depth = depth
-        self.values: dict[ir.Value, Any] = {}  # Any: see above
+        self.values: dict[ir.Value, Content] = {}
         self.symbols: dict[str, Number] = {}
         self.roots: dict[ir.Value, int] = {}
         """Storage keys of the live roots."""
         self.slots: dict[ir.Value, T] = {}
-        """The bytes of the slots that have not ended."""
+        """Bytes of the live slots."""
         self.scopes: list[ir.EnterProfile | ir.EnterMemoryPool] = []
-        """What began the scopes around this point."""
+        """Ops that opened the scopes around this point."""
         self.tenants: dict[ir.Value, dict[ir.Value, None]] = {}
-        """For each root, the defined values that may live in it."""
+        """For each root, the defined values that may be in it."""
 
-    # --- looking things up
+    # --- reading values
 
-    def value(self, value: ir.Value) -> Any:  # Any: see `values`
-        """What a value holds now; raises ExecutionError WIR923 for one that is not, or no longer, defined."""
-        found = self.values.get(value, self)
-        if found is self:
-            found = self.session.constants.get(value, self)
-        if found is self:
+    def value(self, value: ir.Value) -> Content:
+        """Returns the content of a value; raises ExecutionError WIR923 if it is not defined, or no longer."""
+        content = self.values.get(value, self)
+        if content is self:
+            content = self.session.constants.get(value, self)
+        if content is self:
             raise ExecutionError(
                 "WIR923",
                 f"%{value.name} has no value here: it is not defined yet, or was freed, dropped or moved",
             )
-        return found
+        return content
 
     def number(self, expr: Expr) -> Number:
-        """The value of an expression."""
+        """Evaluates an expression."""
         return evaluate(expr, self.symbols, self._atom)
 
     def ints(self, exprs: Sequence[Expr]) -> list[int]:
-        """The values of integer expressions."""
+        """Evaluates integer expressions."""
         return [int(self.number(e)) for e in exprs]
 
     def _atom(self, atom: Expr) -> Number:
@@ -118,13 +120,13 @@ class Frame(Generic[T]):
             case _:
                 raise ExecutionError("WIR923", f"{atom} has no value here")
 
-    def item(self, held: Any) -> Number:  # Any: a tensor or a number
-        """The number that a tensor of one element holds, or the number itself."""
-        number: Number = self.machine.item(held) if self.machine.is_tensor(held) else held
+    def item(self, content: Content) -> Number:
+        """Returns the number in a tensor of one element, or the number itself."""
+        number: Number = self.machine.item(content) if self.machine.is_tensor(content) else content
         return number
 
-    def argument(self, arg: ir.Arg) -> Any:  # Any: nested structures of native things
-        """An argument of a call, native to the machine."""
+    def argument(self, arg: ir.Arg) -> Content:
+        """Returns an argument of a call in the machine's types."""
         if isinstance(arg, ir.Value):
             return self.value(arg)
         if isinstance(arg, Expr):
@@ -140,32 +142,32 @@ class Frame(Generic[T]):
     # --- defining and ending
 
     def bind(self, value: ir.Value, held: object) -> None:
-        """Gives a value its content."""
+        """Sets the content of a value."""
         self.values[value] = held
         for root in self.roots_of(value):
             self.tenants.setdefault(root, {})[value] = None
 
     def unbind(self, value: ir.Value) -> None:
-        """Takes a value's content away, where it has any."""
+        """Removes the content of a value, if it has one."""
         if self.values.pop(value, self) is not self:
             for root in self.roots_of(value):
                 self.tenants[root].pop(value, None)
 
     def roots_of(self, value: ir.Value) -> tuple[ir.Value, ...]:
-        """The storages that a value may live in."""
+        """Returns the storages that a value may be in."""
         return self.info.aliasing.roots.get(value, (value,))
 
     def bind_checked(self, value: ir.Value, held: object, *, may_move: bool = True) -> None:
-        """Binds the result of a library call after comparing it with its declared type; unless it `may_move`, it is where the
-        operands are.
+        """Binds the result of a library call after comparing it with its declared type.
 
-        Layouts that mention symbols without a value (unbacked ones, defined from this very result) are not checked.
+        Unless it `may_move`, it must be on the device of the operands. Layouts with symbols that have no
+        value yet (unbacked ones, defined by this result) are not checked.
         """
         if ir.is_tensor(value):
             self._check_result(value, value.type, held, may_move)
         self.bind(value, held)
 
-    def _check_result(self, value: ir.Value, type: ir.TensorType, held: Any, may_move: bool) -> None:
+    def _check_result(self, value: ir.Value, type: ir.TensorType, held: Content, may_move: bool) -> None:
         if not self.machine.is_tensor(held):
             raise ExecutionError("WIR927", f"%{value.name} is declared as a tensor but is {held!r}")
         facts = self.machine.caller.facts(held)
@@ -198,7 +200,10 @@ class Frame(Generic[T]):
             )
 
     def check_rebound(self, value: ir.Value) -> None:
-        """Raises ExecutionError WIR927 where a tensor that an operator wrote, or one in its storage, is not as its type says."""
+        """Raises ExecutionError WIR927 if a tensor differs from its type after an operator wrote it.
+
+        All tensors in the same storage are checked.
+        """
         chains = (self.info.aliasing.chain(root) for root in self.roots_of(value))
         tenants = (self.tenants.get(root, ()) for chain in chains for root in chain)
         for other in dict.fromkeys((value, *(tenant for group in tenants for tenant in group))):
@@ -206,7 +211,7 @@ class Frame(Generic[T]):
             if held is not None:
                 self._check_written(other, held)
 
-    def _check_written(self, value: ir.Value, held: Any) -> None:
+    def _check_written(self, value: ir.Value, held: Content) -> None:
         facts, type = self.machine.caller.facts(held), value.type
         if not isinstance(type, ir.TensorType):  # a storage, as bytes
             if facts.room is not None and facts.room < facts.sizes[0]:
@@ -237,9 +242,10 @@ class Frame(Generic[T]):
                 self.session.meter.born(key, self.machine.sizes(self.machine.storage_of(held))[0])
 
     def free(self, value: ir.Value) -> None:
-        """Ends a storage: its bytes are poisoned if asked for, and no value of it can be used again.
+        """Ends a storage. Its bytes are poisoned on request, and its values can no longer be used.
 
-        Not those of arguments: autograd donates tensors that lie beside others in one storage (parts of a `chunk`).
+        Storages of arguments are not poisoned: autograd donates tensors that share one storage with others
+        (results of `chunk`).
         """
         for root in self.roots_of(value):
             key = self.roots.pop(root, None)
@@ -248,7 +254,7 @@ class Frame(Generic[T]):
             if root in self.info.aliasing.hosts:
                 self.poison(self.slots.pop(root))
                 self.forget(root)
-                continue  # the memory is its pool's
+                continue  # the pool owns the memory
             tenant = next(iter(self.tenants.get(root, ())), None)
             if tenant is not None and self.info.aliasing.owned.get(root, -1) >= 0:
                 self.poison(self.machine.storage_of(self.values[tenant]))
@@ -256,12 +262,12 @@ class Frame(Generic[T]):
             self.session.meter.ended(key)
 
     def poison(self, storage: T) -> None:
-        """Fills bytes that hold nothing, if asked for."""
+        """Fills uninitialized or freed bytes, on request."""
         if self.session.options.poison is not None:
             self.machine.fill_bytes(storage, self.session.options.poison)
 
     def move(self, value: ir.Value) -> None:
-        """Hands a storage on: no value of it can be used here again."""
+        """Moves a storage to a callee: its values can no longer be used here."""
         for root in self.roots_of(value):
             self.roots.pop(root, None)
             self.forget(root)
@@ -273,8 +279,10 @@ class Frame(Generic[T]):
 
 
 def _misplaced(type: ir.TensorType, facts: TensorFacts, may_move: bool) -> tuple[str, str]:
-    """How a tensor was declared to be in memory, and what it is in instead; empty texts where that agrees. A number may be on the
-    CPU, where operators leave seeds and offsets."""
+    """Returns how the memory of a tensor was declared, and what it is instead; empty texts if they agree.
+
+    A number may be on the CPU, since operators return seeds and offsets there.
+    """
     device = str(type.device)
     on_device = facts.device == device or (":" not in device and facts.device.partition(":")[0] == device)
     if facts.layout != "strided":
@@ -283,7 +291,7 @@ def _misplaced(type: ir.TensorType, facts: TensorFacts, may_move: bool) -> tuple
         return "plain", "negated: have the operator return x.resolve_neg()"
     if may_move and not on_device and (facts.sizes or facts.device != "cpu"):
         return f"on {device}", f"on {facts.device}"
-    nbytes = extent(facts.sizes, facts.strides) * type.dtype.itemsize  # only strided memory has strides
+    nbytes = extent(facts.sizes, facts.strides) * type.dtype.itemsize  # other layouts have no strides
     if facts.room is not None and facts.room < nbytes:
         return "within its storage", f"{nbytes} bytes, of which {max(facts.room, 0)} are there"
     return "", ""

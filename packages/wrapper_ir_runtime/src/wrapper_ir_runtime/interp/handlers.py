@@ -1,4 +1,4 @@
-"""What each op without control flow does, one function per op."""
+"""Execution of ops without control flow, one function per op."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wrapper_ir.expr import Expr, Int
 from wrapper_ir.operators.library import apart_operands
 from wrapper_ir_runtime.failures import fail_finite
 from wrapper_ir_runtime.interp.debug import show_values
-from wrapper_ir_runtime.interp.frame import Frame
+from wrapper_ir_runtime.interp.frame import Content, Frame
 from wrapper_ir_runtime.results import fail_apart
 
 PlainOp: TypeAlias = (
@@ -44,7 +44,7 @@ PlainOp: TypeAlias = (
     | ir.DebugValue
 )
 """The ops without control flow."""
-AnyFrame = Frame[Any]  # Any: handlers work on every machine
+AnyFrame = Frame[Any]  # Any: handlers support every machine
 
 
 def _alloc(op: ir.AllocStorage, frame: AnyFrame) -> None:
@@ -52,7 +52,7 @@ def _alloc(op: ir.AllocStorage, frame: AnyFrame) -> None:
     nbytes = int(frame.number(type.nbytes))
     if nbytes < 0 and not type.nbytes.free_symbols:
         raise ExecutionError("WIR924", f"%{op.result.name} would have {nbytes} bytes")
-    nbytes = max(nbytes, 0)  # the extent of padded rows, of which there are none
+    nbytes = max(nbytes, 0)  # the extent of an empty layout with padded rows is negative
     zero = op.zero is not ir.ZeroMode.NONE
     storage = frame.machine.empty_storage(type, nbytes, zero)
     if not zero:
@@ -115,7 +115,7 @@ def _view(op: ir.View, frame: AnyFrame) -> None:
 
 
 def _end_tensors(source: ir.Value, frame: AnyFrame) -> None:
-    """Reuse ends the source and every tensor over its storage, but not the storage."""
+    """Unbinds the source and every tensor over its storage. The storage remains live."""
     for root in frame.roots_of(source):
         for tenant in tuple(frame.tenants.get(root, ())):
             if tenant == source or not ir.is_storage(tenant):
@@ -136,8 +136,8 @@ def _launch(op: ir.Launch, frame: AnyFrame) -> None:
         hook(op.kernel, lambda: frame.machine.launch(loaded, args, grid))
 
 
-def _check_extents(op: ir.Launch, kernel: ir.KernelDef, args: list[Any], frame: AnyFrame) -> None:
-    """Checks that the bytes which a kernel may touch exist; the kernel itself checks nothing."""
+def _check_extents(op: ir.Launch, kernel: ir.KernelDef, args: list[Content], frame: AnyFrame) -> None:
+    """Checks that the bytes that a kernel may access exist. Kernels do not check."""
     pointers = [i for i, p in enumerate(kernel.params) if p.kind.takes_tensor]
     extents: list[Expr | None] = [*op.extents] or [None] * len(pointers)
     for position, extent in zip(pointers, extents):
@@ -157,7 +157,7 @@ def _check_extents(op: ir.Launch, kernel: ir.KernelDef, args: list[Any], frame: 
             )
 
 
-def _call_library(op: ir.OperatorCall, frame: AnyFrame) -> Any:  # Any: whatever the library returns
+def _call_library(op: ir.OperatorCall, frame: AnyFrame) -> object:
     extern = frame.session.analyses.externs.get(op.target)
     if extern is None:
         raise ExecutionError("WIR927", f"the program declares no operator {op.target}")
@@ -196,13 +196,13 @@ def _check_apart(op: ir.CallExtern, value: ir.Value, result: Any, frame: AnyFram
 
 
 def _unpack(op: ir.Unpack, frame: AnyFrame) -> None:
-    held = frame.value(op.source)
+    content = frame.value(op.source)
     for step in op.path:
         try:
-            held = held[step]
+            content = content[step]
         except (LookupError, TypeError) as error:
             raise ExecutionError("WIR927", f"%{op.source.name} has nothing at {list(op.path)}") from error
-    frame.bind_checked(op.result, held)
+    frame.bind_checked(op.result, content)
 
 
 def _define(op: ir.Define, frame: AnyFrame) -> None:
@@ -225,7 +225,8 @@ def _note(message: str) -> str:
 def check_layout(
     value: ir.Value, sizes: Sequence[Expr], strides: Sequence[Expr], message: str, frame: AnyFrame
 ) -> None:
-    """Raises TensorCheckError WIR921 unless a tensor has these sizes, and strides where they matter."""
+    """Raises TensorCheckError WIR921 unless a tensor has these sizes, and these strides in dims longer than
+    1."""
     machine, tensor = frame.machine, frame.value(value)
     assert ir.is_tensor(value)
     want = frame.ints(sizes), frame.ints(strides)
@@ -250,7 +251,7 @@ def _assert_finite(op: ir.AssertFinite, frame: AnyFrame) -> None:
 
 
 def _record_event(op: ir.RecordEvent, frame: AnyFrame) -> None:
-    """Ops run one after the other, whatever their stream: an event has happened once it is there."""
+    """Binds an event. Ops execute in program order on all streams, so the event is complete at once."""
     frame.bind(op.result, op)
 
 
@@ -259,7 +260,7 @@ def _wait_event(op: ir.WaitEvent | ir.SyncEvent, frame: AnyFrame) -> None:
 
 
 def _barrier(op: ir.Barrier, frame: AnyFrame) -> None:
-    """Ops run in the order of the program."""
+    """Does nothing: ops execute in program order."""
 
 
 def _enter_profile(op: ir.EnterProfile, frame: AnyFrame) -> None:
@@ -270,7 +271,7 @@ def _enter_profile(op: ir.EnterProfile, frame: AnyFrame) -> None:
 
 
 def _enter_memory_pool(op: ir.EnterMemoryPool, frame: AnyFrame) -> None:
-    """Machines have one allocator; where memory comes from changes no result."""
+    """Opens a scope only: machines have one allocator, and pools do not change results."""
     frame.scopes.append(op)
 
 
@@ -283,17 +284,17 @@ def _exit_scope(op: ir.ExitScope, frame: AnyFrame) -> None:
 
 
 def _comment(op: ir.Comment, frame: AnyFrame) -> None:
-    """Nothing to do."""
+    """Does nothing."""
 
 
 def _collective(op: ir.CollectiveStart, frame: AnyFrame) -> None:
-    held = _call_library(op, frame)
-    found = held if isinstance(held, list | tuple) else (held,)
-    if len(found) != len(op.results):
+    returned = _call_library(op, frame)
+    tensors = returned if isinstance(returned, list | tuple) else (returned,)
+    if len(tensors) != len(op.results):
         raise ExecutionError(
-            "WIR927", f"{op.target} returned {len(found)} tensors for {len(op.results)} results"
+            "WIR927", f"{op.target} returned {len(tensors)} tensors for {len(op.results)} results"
         )
-    for result, tensor in zip(op.results, found, strict=True):
+    for result, tensor in zip(op.results, tensors, strict=True):
         frame.bind_checked(result, tensor, may_move=False)
 
 
@@ -302,10 +303,10 @@ def _wait(op: ir.Wait, frame: AnyFrame) -> None:
 
 
 def _debug(op: ir.DebugValue, frame: AnyFrame) -> None:
-    held = {value.name: frame.value(value) for value in op.values}
+    contents = {value.name: frame.value(value) for value in op.values}
     hook = frame.session.options.debug
     if hook is not None:
-        hook(op, held)
+        hook(op, contents)
     else:
         show_values(op, frame)
 
@@ -314,7 +315,7 @@ def _debug(op: ir.DebugValue, frame: AnyFrame) -> None:
 
 
 def run_op(op: PlainOp, frame: AnyFrame) -> None:
-    """Executes an op without control flow. mypy names an op class that has no meaning here."""
+    """Executes an op without control flow. mypy reports op classes without a handler."""
     match op:
         case ir.AllocStorage():
             _alloc(op, frame)

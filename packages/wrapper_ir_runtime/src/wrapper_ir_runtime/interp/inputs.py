@@ -1,9 +1,9 @@
-"""Inputs made from the types of a program's parameters."""
+"""Creates inputs from the types of a program's parameters."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from wrapper_ir import ir
 from wrapper_ir.errors import ExecutionError
@@ -11,10 +11,14 @@ from wrapper_ir.expr import Expr, Number, SymKind
 from wrapper_ir.expr.evaluate import evaluate
 from wrapper_ir.plugins.protocols import Machine
 
+T = TypeVar("T")
+
 
 def symbol_values(program: ir.Program, given: Mapping[str, Number]) -> dict[str, Number]:
-    """A value for every symbol: the given one, its hint, its lower bound, or 2; raises ExecutionError WIR925 for a
-    given symbol that the program does not declare."""
+    """Returns a value for every symbol: the given one, its hint, its lower bound, or 2.
+
+    Raises ExecutionError WIR925 for a given symbol that the program does not declare.
+    """
     if unknown := sorted(set(given) - {s.name for s in program.symbols}):
         known = ", ".join(s.name for s in program.symbols) or "none"
         raise ExecutionError(
@@ -28,21 +32,22 @@ def symbol_values(program: ir.Program, given: Mapping[str, Number]) -> dict[str,
 
 
 def example_inputs(
-    program: ir.Program, machine: Machine[Any], seed: int, given: Mapping[str, Number]
-) -> list[Any]:  # Any: the machine's tensors
-    """One input for each parameter of `main`; raises ExecutionError WIR925 for a parameter of another type than a tensor or a
-    number, ExpressionError WIR408 for one of more bytes than an int64 holds."""
+    program: ir.Program, machine: Machine[T], seed: int, given: Mapping[str, Number]
+) -> list[Any]:  # Any: the machine's tensors and numbers
+    """Returns one input for each parameter of `main`.
+
+    Raises ExecutionError WIR925 for a parameter that is neither a tensor nor a number, and ExpressionError
+    WIR408 if the size in bytes is not an int64.
+    """
     values = symbol_values(program, given)
 
     def sizes(dims: tuple[Expr, ...]) -> list[int]:
         return [int(evaluate(d, values)) for d in dims]
 
-    def make(number: int, name: str, type: ir.Type) -> Any:
+    def make(number: int, name: str, type: ir.Type) -> T | Number:
         match type:
             case ir.TensorType():
-                evaluate(
-                    ir.extent_bytes(type), values
-                )  # what no library can allocate is refused by its expression
+                evaluate(ir.extent_bytes(type), values)  # raises if no library can allocate it
                 return machine.example(type, sizes(type.sizes), sizes(type.strides), seed + number)
             case ir.ScalarType(kind=kind):
                 return {SymKind.INT: 2, SymKind.FLOAT: 0.5, SymKind.BOOL: True}[kind]

@@ -1,4 +1,4 @@
-"""The interpreter's public face: a loaded artifact that can be called or stepped through."""
+"""Public interface of the interpreter: an artifact that can be called or executed step by step."""
 
 from __future__ import annotations
 
@@ -26,23 +26,24 @@ from wrapper_ir.verifier.allowed_operators import check_operators
 from wrapper_ir.verifier.insert_checks import insert_checks
 from wrapper_ir_runtime.binding import signature_call
 from wrapper_ir_runtime.inputs import check_inputs, check_storages
-from wrapper_ir_runtime.interp.engine import Step, activate, execute
-from wrapper_ir_runtime.interp.frame import FunctionInfo, Session
+from wrapper_ir_runtime.interp.engine import Results, Step, activate, execute
+from wrapper_ir_runtime.interp.frame import Content, FunctionInfo, Session
 from wrapper_ir_runtime.interp.memory import MemoryMeter
 from wrapper_ir_runtime.interp.options import InterpOptions, MemoryReport
 from wrapper_ir_runtime.interp.states import KeptState, restore_frame
 from wrapper_ir_runtime.kernels import load_kernels
 
 T = TypeVar("T")
-Results = tuple[Any, ...]  # Any: the machine's tensors, numbers, handles
 
 
 class Interpreter(Generic[T]):
     """Executes one artifact's program with the meaning that the IR defines.
 
-    Mutable constants keep their content from call to call. Not for use by two threads at once.
+    Mutable constants keep their content across calls. An interpreter must not be used by two threads
+    concurrently.
 
-    Raises VerificationError (WIR1nn) for a signature that does not fit the program; checks of inputs take names from it.
+    Raises VerificationError (WIR1nn) if the signature does not match the program; input checks take names
+    from it.
     """
 
     def __init__(
@@ -51,9 +52,9 @@ class Interpreter(Generic[T]):
         self.machine: Machine[T] = machine
         self.options = options or InterpOptions()
         analyses = Analyses(program if isinstance(program, ir.Program) else program.program)
-        given = bare_artifact(program, analyses=analyses) if isinstance(program, ir.Program) else program
-        checked = insert_checks(given.program, self.options.guarded, analyses)
-        self.artifact = replace(given, program=checked)
+        artifact = bare_artifact(program, analyses=analyses) if isinstance(program, ir.Program) else program
+        checked = insert_checks(artifact.program, self.options.guarded, analyses)
+        self.artifact = replace(artifact, program=checked)
         check_operators(self.artifact.program, self.options.operators)
         self._analyses = analyses.after(checked)
         require_signature(self.artifact, self._analyses)
@@ -71,7 +72,7 @@ class Interpreter(Generic[T]):
         self._groups = groups_of(self.artifact.program, self._analyses)
         self._ranks = {one.group: one for one in group_ranks(self.artifact)}
         self._sharing = sharing_groups(self.artifact.program, self._analyses)
-        """Groups whose processes are still to be asked whether they run the same program."""
+        """Groups whose processes have not yet confirmed that they run the same program."""
         self._files = self.artifact.mapped_files()
         self._checks = input_checks(
             self.artifact.program, self.artifact.signature, self.options.guarded, self._analyses
@@ -104,38 +105,41 @@ class Interpreter(Generic[T]):
 
     @property
     def constants(self) -> Mapping[ir.Value, T]:
-        """The constants' tensors; mutable ones hold the program's state."""
+        """Tensors of the constants. Mutable ones contain the program's state."""
         return self._constants
 
     @property
     def memory(self) -> MemoryReport:
-        """The storages of the last run."""
+        """Storages of the last run."""
         return self._meter.report()
 
-    # Any: inputs are the machine's tensors, numbers and handles
-    def steps(self, args: list[Any]) -> Generator[Step[T], None, Results]:
+    def steps(self, args: list[Content]) -> Generator[Step[T], None, Results]:
         """Runs `main` on flat arguments, yielding before every op, those of callees included.
 
-        Empties `args`. The generator returns the results. Raises ExecutionError (WIR92n), and NotSupportedError WIR915
-        if the process does not belong to a process group that the program uses, WIR936 where the artifact is another rank's, and ArtifactError WIR713 where a mapped
-        file of constants was written since it was loaded.
+        Empties `args`. The generator returns the results. Raises ExecutionError (WIR92n), and WIR936 if the
+        artifact belongs to another rank. Raises NotSupportedError WIR915 if the process does not belong to a
+        process group of the program, and ArtifactError WIR713 if a memory-mapped file of constants was
+        written after loading.
         """
         session = self._session()
-        held = list(args)
+        contents = list(args)
         args.clear()
-        self._check_inputs(held)
-        return (yield from activate(session, self.artifact.program.main.name, held, {}))
+        self._check_inputs(contents)
+        return (yield from activate(session, self.artifact.program.main.name, contents, {}))
 
     def resume(self, state: KeptState[T]) -> Generator[Step[T], None, Results]:
-        """Runs what is left of `main` from a state that `keep_state` kept of a run of this interpreter, as `steps` does.
-        The state can be used again. Raises what `steps` raises."""
+        """Runs the rest of `main` from a state that `keep_state` kept of a run of this interpreter, as
+        `steps` does.
+
+        The state can be reused. Raises what `steps` raises.
+        """
         return (yield from execute(restore_frame(self._session(), state), state.position))
 
     def _session(self) -> Session[T]:
-        """What one run needs; raises what `steps` raises before anything runs."""
+        """Creates the state of one run; raises what `steps` raises before any op."""
         check_files(self._files)
         self._meter = MemoryMeter()
-        for group in self._groups:  # before anything runs: other processes may wait for what comes first
+        for group in self._groups:  # before any op: other processes may wait for the first one
             self.machine.check_group(group, self.artifact.program.target.device, self._ranks.get(group))
         if self._sharing:
             for group in self._sharing:
@@ -153,20 +157,20 @@ class Interpreter(Generic[T]):
             layouts=self._checks.layouts,
         )
 
-    def _check_inputs(self, held: Sequence[Any]) -> None:
-        """Checks the arguments of `main` that need no symbol for it."""
+    def _check_inputs(self, contents: Sequence[Content]) -> None:
+        """Checks arguments of `main` whose descriptions have no unknown symbols."""
         params = self.artifact.program.main.params
-        if len(held) == len(params):  # otherwise entering `main` raises
-            given = {param.value: arg for param, arg in zip(params, held)}
+        if len(contents) == len(params):  # otherwise entering `main` raises
+            by_value = {param.value: arg for param, arg in zip(params, contents)}
             entry = self._checks.entry
-            check_inputs(self.machine.caller, [want for _, want in entry], [given[v] for v, _ in entry])
+            check_inputs(self.machine.caller, [want for _, want in entry], [by_value[v] for v, _ in entry])
             storages = self._checks.storages
             check_storages(
-                self.machine.caller, [want for _, want in storages], [given[v] for v, _ in storages]
+                self.machine.caller, [want for _, want in storages], [by_value[v] for v, _ in storages]
             )
 
-    def boxed(self, args: list[Any]) -> Results:
-        """Runs `main` on flat arguments to the end; empties `args`."""
+    def boxed(self, args: list[Content]) -> Results:
+        """Runs `main` on flat arguments to its end; empties `args`."""
         run = self.steps(args)
         while True:
             try:
@@ -175,18 +179,18 @@ class Interpreter(Generic[T]):
                 results: Results = done.value
                 return results
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls it like the model. Raises what `steps` raises."""
+    def __call__(self, *args: object, **kwargs: object) -> Any:  # Any: the model's own results
+        """Calls the program with the model's signature. Raises what `steps` raises."""
         return self._forward(*args, **kwargs)
 
     @cached_property
     def _forward(self) -> CompiledProgram:
-        """Looked up for the first call: the boxed form needs none of the model's classes."""
+        """Created at the first call, since the boxed form needs none of the model's classes."""
         return signature_call(self.artifact.signature, self.boxed, self.machine.caller)
 
 
 def _check_window(constant: ir.Constant, data: TensorData) -> None:
-    """Raises ExecutionError WIR929 where a shared storage ends before the constant."""
+    """Raises ExecutionError WIR929 if a shared storage ends before the constant."""
     type = constant.value.type
     need = int(evaluate(ir.extent_bytes(type), {})) if isinstance(type, ir.TensorType) else 0
     if need and constant.offset + need > data.nbytes:
@@ -197,28 +201,35 @@ def _check_window(constant: ir.Constant, data: TensorData) -> None:
 
 
 def run(
-    program: Artifact | ir.Program, args: list[Any], machine: Machine[T], options: InterpOptions | None = None
+    program: Artifact | ir.Program,
+    args: list[Content],
+    machine: Machine[T],
+    options: InterpOptions | None = None,
 ) -> Results:
-    """Runs `main` once on flat arguments (a list, which is emptied); mutable constants start from their stored data.
+    """Runs `main` once on flat arguments, a list that is emptied. Mutable constants start from their stored
+    data.
 
-    Raises ExecutionError (WIR92n), PluginError for kernels without a runtime, NotSupportedError (WIR91n).
+    Raises ExecutionError (WIR92n), PluginError for kernels without a runtime, and NotSupportedError (WIR91n).
     """
     return Interpreter(program, machine, options).boxed(args)
 
 
 def steps(
-    program: Artifact | ir.Program, args: list[Any], machine: Machine[T], options: InterpOptions | None = None
+    program: Artifact | ir.Program,
+    args: list[Content],
+    machine: Machine[T],
+    options: InterpOptions | None = None,
 ) -> Generator[Step[T], None, Results]:
-    """`run`, op by op: yields a `Step` before every op."""
+    """Runs as `run` does, and yields a `Step` before every op."""
     return Interpreter(program, machine, options).steps(args)
 
 
 def call(
     artifact: Artifact,
     machine: Machine[T],
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any] | None = None,
+    args: tuple[object, ...],
+    kwargs: Mapping[str, object] | None = None,
     options: InterpOptions | None = None,
 ) -> Any:  # Any: the model's own results
-    """Runs the artifact once on the model's own arguments, giving the model's own result structure."""
+    """Runs the artifact once on the model's arguments; returns the model's results."""
     return Interpreter(artifact, machine, options)(*args, **(kwargs or {}))

@@ -1,4 +1,4 @@
-"""Options of an interpretation, and its report."""
+"""Options and memory report of the interpreter."""
 
 from __future__ import annotations
 
@@ -11,28 +11,34 @@ from wrapper_ir.operators.policy import DEFAULT_OPERATORS, OperatorPolicy
 from wrapper_ir.plugins.registry import kernel_runtime
 from wrapper_ir_runtime.kernels import FindRuntime
 
-# Any: the machine's tensors and numbers, by value name
 DebugHook = Callable[[ir.DebugValue, dict[str, Any]], None]
+"""Called for a debug op, with the values by name. Any: the machine's tensors and numbers."""
 ProfileHook = Callable[[ir.EnterProfile, bool], None]
-"""Called where a profile scope begins, with True, and where it ends, with False; not where a failure ends it."""
-CallHook = Callable[[ir.ExternDef, Sequence[Any], Mapping[str, Any], Callable[[], Any]], Any]
-"""Called in place of a library operator, with its positional and keyword arguments and a function that calls it; returns its
-result."""
+"""Called at the beginning of a profile scope with True, and at its end with False, unless an error ends it.
+"""
+CallHook = Callable[[ir.ExternDef, Sequence[object], Mapping[str, object], Callable[[], object]], object]
+"""Called instead of a library operator, with its arguments and a function that calls it; returns its result.
+"""
 LaunchHook = Callable[[str, Callable[[], None]], None]
-"""Called in place of a launch, with the kernel's name and a function that launches it."""
+"""Called instead of a launch, with the kernel's name and a function that launches it."""
 Handler = Callable[..., None]
-"""Called with an op of the class that is its key, and with the frame."""
+"""Executes an op of the class that is its key; called with the op and the frame."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InterpOptions:
-    """`poison` fills uninitialised and freed storages with this byte (None: leaves them as they are).
+    """Options of an interpretation.
 
-    `max_ops` stops a run after so many ops (None: never) with ExecutionError WIR928. `find_runtime` finds the
-    runtimes of kernels. `debug` receives the values of `DebugValue` ops (None: prints or saves, as emitted
-    programs do), `profile` is called at both ends of `EnterProfile` scopes. `guarded` is not checked.
-    `call` stands between the program and library operators, `launch` between it and kernels (None: they are just called).
-    `operators` are the operators that a program may call (`NotSupportedError` WIR917). `handlers` run ops that are not the IR's own, by their classes.
+    `poison` fills uninitialized and freed storages with this byte (None: unchanged). `max_ops` stops a run
+    after this many ops (None: never) with ExecutionError WIR928. `find_runtime` finds the runtimes of
+    kernels.
+
+    `debug` receives the values of `DebugValue` ops (None: they are printed or saved, as in emitted programs).
+    `profile` is called at both ends of `EnterProfile` scopes. `call` wraps library operators, and `launch`
+    wraps kernels (None: direct calls).
+
+    `guarded` properties are not checked. `operators` defines which operators a program may call
+    (NotSupportedError WIR917). `handlers` execute ops that are not part of the IR, by class.
     """
 
     poison: int | None = None
@@ -49,8 +55,10 @@ class InterpOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryReport:
-    """Storages that a run made (inputs and constants do not count): how many and how many bytes in all, the most
-    bytes live at once, and the bytes still live at the end (the results')."""
+    """Storages that a run created, without inputs and constants.
+
+    Their number and total bytes, the peak of live bytes, and the bytes still live at the end (the results).
+    """
 
     storages: int = 0
     total_bytes: int = 0

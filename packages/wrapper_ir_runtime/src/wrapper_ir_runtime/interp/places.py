@@ -1,4 +1,4 @@
-"""Errors with the op in its surroundings."""
+"""Adds the op and its surrounding ops to errors."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from wrapper_ir_runtime.failures import add_place
 
 
 def add_context(error: Exception, function: ir.Function, position: int) -> None:
-    """Adds the op to an error that does not name one yet: to the message of ours, as a note to others, whose class callers
-    know from eager mode."""
+    """Adds the op to an error that does not name one yet.
+
+    It extends the message of a WirError. Other errors get a note, since callers know their classes from eager
+    mode.
+    """
     place = f"\n{op_place(function, position)}"
     if not isinstance(error, WirError):
         add_place(error, place)

@@ -1,40 +1,42 @@
-"""States of a run between two ops of `main`, kept so that the rest can run again from there."""
+"""Snapshots of a run between two ops of `main`, from which the rest can run again."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from wrapper_ir import ir
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir.expr import Int, Number
 from wrapper_ir.plugins.protocols import Machine
-from wrapper_ir_runtime.interp.frame import Frame, Session
+from wrapper_ir_runtime.interp.frame import Content, Frame, Session
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeptState(Generic[T]):
-    """What `main` holds before the op at `position`. Its tensors are copies, which no run writes: a run that starts here
-    gets copies of its own."""
+    """State of `main` before the op at `position`.
+
+    Its tensors are copies that no run writes. A run that starts here copies them again.
+    """
 
     position: int
-    values: Mapping[ir.Value, Any]  # Any: tensors, byte tensors of storages, numbers, handles
+    values: Mapping[ir.Value, Content]
     symbols: Mapping[str, Number]
     constants: Mapping[ir.Value, T]
-    """The content of mutable constants."""
+    """Content of mutable constants."""
     roots: tuple[ir.Value, ...]
-    """The live roots, each of which has a value in `values`."""
+    """The live roots. Each has a value in `values`."""
     slots: Mapping[ir.Value, T]
     scopes: tuple[ir.EnterProfile | ir.EnterMemoryPool, ...]
     nbytes: int
-    """The bytes of all copies."""
+    """Size of all copies in bytes."""
 
 
 class StorageCopies(Generic[T]):
-    """Copies tensors so that those of one storage share one copy. Those of `shared` storages are not copied."""
+    """Copies tensors. Tensors of one storage share one copy; those of `shared` storages are not copied."""
 
     def __init__(self, machine: Machine[T], shared: frozenset[int] = frozenset()) -> None:
         self._machine = machine
@@ -43,7 +45,7 @@ class StorageCopies(Generic[T]):
         self.nbytes = 0
 
     def tensor(self, tensor: T, dtype: ir.DType) -> T:
-        """The tensor over the copy of its storage, with the same sizes, strides and offset."""
+        """Returns the tensor over the copy of its storage, with the same layout and offset."""
         machine = self._machine
         key = machine.storage_key(tensor)
         if key in self._shared:
@@ -57,20 +59,21 @@ class StorageCopies(Generic[T]):
         offset = machine.offset(tensor) * dtype.itemsize
         return machine.view(self._copies[key], type, sizes, strides, offset)
 
-    def value(self, value: ir.Value, held: Any) -> Any:  # Any: as in KeptState.values
-        """The copy of what a value holds; numbers and handles are themselves."""
+    def value(self, value: ir.Value, content: Content) -> Content:
+        """Returns a copy of a value's content; numbers and handles are returned as they are."""
         if ir.is_results(value):
             raise ExecutionError("WIR951", f"%{value.name} is a nested result, which no kept state can hold")
-        if not self._machine.is_tensor(held):
-            return held
+        if not self._machine.is_tensor(content):
+            return content
         dtype = value.type.dtype if ir.is_tensor(value) else ir.DType.U8
-        return self.tensor(held, dtype)
+        return self.tensor(content, dtype)
 
 
 def keep_state(frame: Frame[T], position: int) -> KeptState[T]:
-    """The state before the op at `position` of `main`, with copies of all storages that a run may write.
+    """Returns the state before the op at `position` of `main`, with copies of all storages that a run may
+    write.
 
-    Raises ExecutionError WIR951 inside calls, and where a nested result of an operator is live.
+    Raises ExecutionError WIR951 inside calls, and if a nested result of an operator is live.
     """
     if frame.depth:
         raise ExecutionError(
@@ -80,7 +83,7 @@ def keep_state(frame: Frame[T], position: int) -> KeptState[T]:
     mutable = {c.value for c in session.artifact.program.constants if c.mutable}
     copies = StorageCopies(frame.machine, _immutable_keys(session, mutable))
     constants = {v: copies.value(v, session.constants[v]) for v in mutable}
-    values = {v: copies.value(v, held) for v, held in frame.values.items()}
+    values = {v: copies.value(v, entry) for v, entry in frame.values.items()}
     return KeptState(
         position=position,
         values=values,
@@ -94,26 +97,26 @@ def keep_state(frame: Frame[T], position: int) -> KeptState[T]:
 
 
 def _immutable_keys(session: Session[T], mutable: set[ir.Value]) -> frozenset[int]:
-    """Storages of constants that no run writes."""
+    """Returns the storages of constants that no run writes."""
     machine = session.machine
-    held = ((v, x) for v, x in session.constants.items() if machine.is_tensor(x))
-    keys = {v: machine.storage_key(x) for v, x in held}
+    tensors = ((v, x) for v, x in session.constants.items() if machine.is_tensor(x))
+    keys = {v: machine.storage_key(x) for v, x in tensors}
     written = {keys[v] for v in mutable if v in keys}
     return frozenset(keys.values()) - written
 
 
 def restore_frame(session: Session[T], state: KeptState[T]) -> Frame[T]:
-    """A new activation of `main` in a kept state; writes the state's content into mutable constants."""
+    """Returns a new activation of `main` in a kept state; resets mutable constants to their content."""
     machine = session.machine
     frame = Frame(session, session.info(session.artifact.program.main.name), 0)
     shared = _immutable_keys(session, set(state.constants))
-    # Values over mutable constants have to lie in the constants' own storages.
+    # Values over mutable constants must be in the storages of the constants.
     copies = _Restored(machine, shared)
     for value, content in state.constants.items():
         machine.copy(session.constants[value], content, False)
         copies.adopt(content, session.constants[value])
-    for value, held in state.values.items():
-        frame.bind(value, copies.value(value, held))
+    for value, entry in state.values.items():
+        frame.bind(value, copies.value(value, entry))
     frame.symbols.update(state.symbols)
     for root in state.roots:
         frame.roots[root] = machine.storage_key(frame.values[root])
@@ -124,6 +127,6 @@ def restore_frame(session: Session[T], state: KeptState[T]) -> Frame[T]:
 
 class _Restored(StorageCopies[T]):
     def adopt(self, content: T, constant: T) -> None:
-        """Tensors over the storage of `content` come to lie in that of a constant."""
+        """Maps tensors over the storage of `content` to that of a constant."""
         key = self._machine.storage_key(content)
         self._copies.setdefault(key, self._machine.storage_of(constant))
