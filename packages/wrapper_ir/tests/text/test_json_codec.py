@@ -227,7 +227,7 @@ class TunedCppKernel(ir.CppKernel):
 
 
 def test_a_new_field_needs_nothing_else() -> None:
-    codec = CODECS.record(TunedCppKernel)
+    codec = CODECS.of_class(TunedCppKernel)
     kernel = TunedCppKernel(name="k", params=(), source="", entry="k", unroll=(4, 2))
     document = codec.encode(None, kernel)
     assert document == {

@@ -1,5 +1,7 @@
-"""The JSON form: canonical text, no pickle, no evaluation. Its JSON Schemas (draft 2020-12) ship in `wrapper_ir/schema`; a test
-compares these files with what the codecs say."""
+"""The JSON form: canonical text, without pickle or evaluation.
+
+Its JSON Schemas (draft 2020-12) are in `wrapper_ir/schema`; a test compares these files with the codecs.
+"""
 
 from wrapper_ir.json.program import from_json, program_schema, to_json
 from wrapper_ir.json.signature import signature_from_json, signature_schema, signature_to_json
@@ -15,4 +17,4 @@ __all__ = [
 ]
 
 SCHEMAS = {"program.schema.json": program_schema, "signature.schema.json": signature_schema}
-"""The shipped files and what makes them."""
+"""Generators of the schema files in `wrapper_ir/schema`."""

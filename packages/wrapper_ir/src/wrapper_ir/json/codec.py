@@ -1,16 +1,16 @@
-"""Encoder, decoder and JSON Schema of a type, all three made from its annotation.
+"""Encoder, decoder and JSON Schema of a type, derived from its annotation.
 
 | type | JSON |
 | --- | --- |
-| str, int, bool, None | as they are |
+| str, int, bool, None | the same value |
 | an enumeration | the member's value |
 | `tuple[X, ...]`, `tuple[X, Y]` | a list |
-| a frozen dataclass | an object of its fields; a field that has its default is left out |
-| a union | what its member becomes; dataclasses carry a tag, enumerations are `{"dtype": "f32"}` |
+| a frozen dataclass | an object of its fields, without those that have their default |
+| a union | the JSON of the member; dataclasses have a tag, enumerations are `{"dtype": "f32"}` |
 
-A new field of a dataclass needs nothing here. What JSON alone does not decide (expressions, values, symbols in scope)
-comes as `leaves`, codecs by type, `roles`, codecs by the role of a field, and `wraps`, which change the codec of a
-dataclass.
+A new field of a dataclass requires no change here. Forms that depend on more than the annotation
+(expressions, values, symbols in scope) are parameters: `leaves` are codecs by type, `roles` codecs by the
+role of a field, and `wraps` functions that change the codec of a dataclass.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ Decode = Callable[[Any, Json], Any]  # Any: see Codec
 
 
 class _Nested(Protocol):
-    """What a context counts."""
+    """Context of a document, with the current nesting."""
 
     depth: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Codec:
-    """How values of one type become JSON and come back. The first argument of both is the document's context.
+    """Encoder, decoder and schema of values of one type. The first argument of both functions is the context.
 
-    Any: here values and JSON meet. The type of the values is known from the annotation alone, the context's from the leaves.
+    Any: the type of the values depends on the annotation, the type of the context on the leaves.
     """
 
     encode: Encode
@@ -62,12 +62,12 @@ class Codec:
 
 
 def ref(name: str) -> Schema:
-    """A reference to a definition."""
+    """Returns the schema of a reference to a definition."""
     return {"$ref": f"#/$defs/{name}"}
 
 
 def object_schema(properties: Mapping[str, Schema], required: Iterable[str]) -> Schema:
-    """An object of these fields and no other."""
+    """Returns the schema of an object with exactly these fields."""
     return {
         "type": "object",
         "properties": dict(properties),
@@ -77,13 +77,13 @@ def object_schema(properties: Mapping[str, Schema], required: Iterable[str]) -> 
 
 
 def fixed_array(*items: Schema) -> Schema:
-    """A list of these items."""
+    """Returns the schema of a list of exactly these items."""
     return {"type": "array", "prefixItems": list[Json](items), "items": False, "minItems": len(items)}
 
 
 def _kind(cls: type) -> str | None:
     kind: str | None = vars(cls).get("kind")
-    return kind if type(kind) is str else None  # a field may be called so
+    return kind if type(kind) is str else None  # `kind` may also be a field
 
 
 def _same(_: object, x: Json) -> Json:
@@ -99,52 +99,54 @@ _PLAIN: Mapping[object, Codec] = {
 
 
 def array_of(item: Codec) -> Codec:
-    """The codec of `tuple[X, ...]`."""
+    """Returns the codec of `tuple[X, ...]`."""
     write, read = item.encode, item.decode
 
     def decode(d: object, x: Json) -> tuple[object, ...]:
         items, out = array(x), []
         try:
-            for held in items:
-                out.append(read(d, held))
+            for element in items:
+                out.append(read(d, element))
         except Fault as error:
             error.path.append(len(out))
             raise
         return tuple(out)
 
-    return Codec(lambda e, held: [write(e, x) for x in held], decode, {"type": "array", "items": item.schema})
+    return Codec(
+        lambda e, items: [write(e, x) for x in items], decode, {"type": "array", "items": item.schema}
+    )
 
 
 def _fixed(items: Sequence[Codec]) -> Codec:
-    """The codec of `tuple[X, Y]`."""
+    """Returns the codec of `tuple[X, Y]`."""
     writers, readers = [c.encode for c in items], [c.decode for c in items]
 
     def decode(d: object, x: Json) -> tuple[object, ...]:
         if len(array(x)) != len(items):
             fault(f"expected a list of {len(items)}")
-        return tuple([within(n, read, d, held) for n, (read, held) in enumerate(zip(readers, array(x)))])
+        return tuple([within(n, read, d, item) for n, (read, item) in enumerate(zip(readers, array(x)))])
 
     return Codec(
-        lambda e, held: [write(e, x) for write, x in zip(writers, held, strict=True)],
+        lambda e, values: [write(e, x) for write, x in zip(writers, values, strict=True)],
         decode,
         fixed_array(*[c.schema for c in items]),
     )
 
 
-def _record(cls: type, fields: Sequence[tuple[ir.FieldSpec, Codec]], tag: tuple[str, str] | None) -> Codec:
-    """The codec of a dataclass; `tag` is a further key and its value."""
+def _object(cls: type, fields: Sequence[tuple[ir.FieldSpec, Codec]], tag: tuple[str, str] | None) -> Codec:
+    """Returns the codec of a dataclass; `tag` is a further key and its value."""
     tags: dict[str, Json] = dict([tag] if tag else [])
     required = {f.name for f, _ in fields if f.default is dataclasses.MISSING} | {*tags}
-    written = [(f.name, f.name in required, f.get, f.default, codec.encode) for f, codec in fields]
-    # a value is defined after what stands beside it, which cannot mention it
+    writers = [(f.name, f.name in required, f.get, f.default, codec.encode) for f, codec in fields]
+    # Results are decoded last, because the other fields cannot refer to them.
     order = sorted(fields, key=lambda pair: pair[0].role is ir.Role.DEF)
-    read = [(f.name, codec.decode) for f, codec in order]
-    needed = [(name, decode) for name, decode in read if name in required]
+    readers = [(f.name, codec.decode) for f, codec in order]
+    required_readers = [(name, decode) for name, decode in readers if name in required]
     make: Callable[..., object] = cls
 
     def encode(e: object, value: object) -> Json:
         out = tags.copy()
-        for name, always, get, default, write in written:
+        for name, always, get, default, write in writers:
             x = get(value)
             if always or (x is not default and (x != default or type(x) is not type(default))):
                 out[name] = write(e, x)
@@ -152,20 +154,20 @@ def _record(cls: type, fields: Sequence[tuple[ir.FieldSpec, Codec]], tag: tuple[
 
     def decode(d: object, x: Json) -> object:
         o = obj(x)
-        found: dict[str, object] = {}
-        for name, decode_field in read if len(o) > len(required) else needed:
+        values: dict[str, object] = {}
+        for name, decode_field in readers if len(o) > len(required) else required_readers:
             if name in o:
                 try:
-                    found[name] = decode_field(d, o[name])
+                    values[name] = decode_field(d, o[name])
                 except Fault as error:
                     error.path.append(name)
                     raise
             elif name in required:
                 fault(f"field {name!r} is missing")
-        if len(found) + len(tags) != len(o):
-            unknown = [name for name in o if name not in found and name not in tags]
+        if len(values) + len(tags) != len(o):
+            unknown = [name for name in o if name not in values and name not in tags]
             fault(f"unknown field {unknown[0]!r}" if unknown else f"field {next(iter(tags))!r} is missing")
-        return make(**found)
+        return make(**values)
 
     properties: dict[str, Schema] = {name: {"const": word} for name, word in tags.items()}
     properties |= {f.name: codec.schema for f, codec in fields}
@@ -173,17 +175,17 @@ def _record(cls: type, fields: Sequence[tuple[ir.FieldSpec, Codec]], tag: tuple[
 
 
 def keyed(key: str, codec: Codec) -> Codec:
-    """`{key: x}`."""
+    """Returns the codec of `{key: x}`."""
     write, read = codec.encode, codec.decode
 
     def decode(d: object, x: Json) -> object:
-        try:  # as `within`, without a call: most arguments of calls are such
+        try:  # inlined `within`, because most arguments of calls have this form
             return read(d, obj(x)[key])
         except Fault as error:
             error.path.append(key)
             raise
 
-    return Codec(lambda e, held: {key: write(e, held)}, decode, object_schema({key: codec.schema}, [key]))
+    return Codec(lambda e, x: {key: write(e, x)}, decode, object_schema({key: codec.schema}, [key]))
 
 
 def union_of(
@@ -193,8 +195,12 @@ def union_of(
     plain: Mapping[type, Codec],
     rest: Codec | None = None,
 ) -> Codec:
-    """The codec of a union: of records, told apart by the tag under `key`; of what is the one key of an object; of what is
-    not an object (or the only record); and of all `rest`."""
+    """Returns the codec of a union.
+
+    `tagged` are dataclasses with a tag under `key`, `keys` members written as an object of one key. `plain`
+    are members distinguished by their JSON type, at most one of them an object. `rest` is the codec of all
+    other values.
+    """
     members = {cls: codec for cls, (_, codec) in {**tagged, **keys}.items()} | dict(plain)
     by_key = {name: codec.decode for name, codec in keys.values()}
     by_json = {_json_class(cls): codec.decode for cls, codec in plain.items()}
@@ -229,12 +235,12 @@ def union_of(
 
 
 def _json_class(cls: type) -> type:
-    """What a member of a union is in JSON, where it has no tag and no key."""
+    """Returns the JSON type of a union member without tag and key."""
     return cls if cls in _PLAIN else list if cls is tuple else dict
 
 
 class Codecs:
-    """Codecs by annotation, each made once; `definitions` are the schemas that others refer to."""
+    """Codecs by annotation, each derived once; `definitions` are the schemas that others refer to."""
 
     def __init__(
         self,
@@ -243,26 +249,27 @@ class Codecs:
         wraps: Mapping[type, Callable[[Codec], Codec]] | None = None,
     ) -> None:
         self.definitions: dict[str, Schema] = {}
-        self._made: dict[object, Codec] = {**_PLAIN, **(leaves or {})}
+        self._codecs: dict[object, Codec] = {**_PLAIN, **(leaves or {})}
         self._roles = roles or {}
         self._wraps = wraps or {}
         self._open: list[object] = []
+        """Annotations whose codecs are being derived, outermost first."""
 
     def add(self, hint: object, codec: Codec) -> None:
-        """A leaf that is made of other codecs of this table."""
-        self._made[hint] = codec
+        """Adds a leaf that depends on other codecs of this table."""
+        self._codecs[hint] = codec
 
     def of(self, hint: object) -> Codec:
-        """The codec of an annotation. Raises TypeError for one that has no JSON."""
-        if hint in self._made:
-            return self._made[hint]
+        """Returns the codec of an annotation. Raises TypeError for one without a JSON form."""
+        if hint in self._codecs:
+            return self._codecs[hint]
         if hint in self._open and typing.get_origin(hint) is not tuple:
             return self._later(hint)
         self._open.append(hint)
-        made = self._make(hint)
+        codec = self._make(hint)
         self._open.pop()
-        self._made[hint] = made
-        return made
+        self._codecs[hint] = codec
+        return codec
 
     def _make(self, hint: object) -> Codec:
         origin, args = typing.get_origin(hint), typing.get_args(hint)
@@ -273,15 +280,17 @@ class Codecs:
         if ir.is_enum(hint):
             return self._enum(hint)
         if isinstance(hint, type) and dataclasses.is_dataclass(hint):
-            return self.record(hint)
+            return self.of_class(hint)
         raise TypeError(f"{hint!r} has no JSON form")
 
-    def record(self, cls: type, key: str = "", prefix: str = "") -> Codec:
-        """The codec of a dataclass, with its tag under `key`; a class with a `kind` always has a tag. Its definition is
-        called as the class, after `prefix`."""
+    def of_class(self, cls: type, key: str = "", prefix: str = "") -> Codec:
+        """Returns the codec of a dataclass, with its tag under `key`; a class with a `kind` always has a tag.
+
+        The name of its definition is `prefix` and the class's tag.
+        """
         kind, name = _kind(cls), ir.tag_of(cls)
         tag = (key or "kind", kind or name) if key or kind else None
-        codec = _record(cls, [(f, self._field(f)) for f in ir.fields_of(cls)], tag)
+        codec = _object(cls, [(f, self._field(f)) for f in ir.fields_of(cls)], tag)
         if self.definitions.setdefault(prefix + name, codec.schema) != codec.schema:
             raise TypeError(f"two definitions are called {name!r}")
         wrap = self._wraps.get(cls)
@@ -300,34 +309,34 @@ class Codecs:
         return Codec(lambda _, x: x.value, lambda _, x: read(x), ref(ir.tag_of(cls)))
 
     def _union(self, members: tuple[type, ...]) -> Codec:
-        records: list[type] = [m for m in members if dataclasses.is_dataclass(m)]
-        if len(records) == 1:  # which needs no tag
-            records = []
-        key = "kind" if all(map(_kind, records)) else "class"
+        classes: list[type] = [m for m in members if dataclasses.is_dataclass(m)]
+        if len(classes) == 1:  # a single dataclass needs no tag
+            classes = []
+        key = "kind" if all(map(_kind, classes)) else "class"
         keys = [m for m in members if m is float or ir.is_enum(m)]
         return union_of(
             key,
-            {m: (_kind(m) or ir.tag_of(m), self.record(m, key)) for m in records},
+            {m: (_kind(m) or ir.tag_of(m), self.of_class(m, key)) for m in classes},
             {m: (ir.tag_of(m), self.of(m) if m is float else keyed(ir.tag_of(m), self.of(m))) for m in keys},
-            {typing.get_origin(m) or m: self.of(m) for m in members if m not in records and m not in keys},
+            {typing.get_origin(m) or m: self.of(m) for m in members if m not in classes and m not in keys},
         )
 
     def _later(self, hint: object) -> Codec:
-        """A codec for use inside the one that is being made."""
+        """Returns a reference to the codec of a recursive annotation, which is still being derived."""
         names = [ir.tag_of(hint)] if isinstance(hint, type) else [*map(ir.tag_of, typing.get_args(hint))]
         schema: Schema = ref(names[0]) if len(names) == 1 else {"anyOf": list[Json](map(ref, names))}
-        return self.nested(lambda: self._made[hint], schema)
+        return self.nested(lambda: self._codecs[hint], schema)
 
     @staticmethod
     def nested(codec: Callable[[], Codec], schema: Schema) -> Codec:
-        """A codec that is not known yet, of what may nest at most `MAX_DEPTH` deep."""
+        """Returns a codec that calls `codec` on use, for values that nest at most `MAX_DEPTH` deep."""
 
         def decode(d: _Nested, x: Json) -> object:
             d.depth += 1
             if d.depth > MAX_DEPTH:
                 fault(f"nests deeper than {MAX_DEPTH}", "WIR553")
-            made = codec().decode(d, x)
+            value = codec().decode(d, x)
             d.depth -= 1
-            return made
+            return value
 
         return Codec(lambda e, x: codec().encode(e, x), decode, schema)

@@ -1,4 +1,4 @@
-"""Checked access to parsed JSON: every fault says where in the document it is."""
+"""Checked access to parsed JSON; every fault has its path in the document."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ P = ParamSpec("P")
 E = TypeVar("E", bound=enum.Enum)
 
 MAX_DEPTH = 200
-"""Expressions, argument lists and structures may nest this deep."""
+"""The maximum nesting of expressions, argument lists and structures."""
 
 
 class Fault(Exception):
-    """A fault on its way up; whoever knows the place adds it. Never leaves `wrapper_ir.json`."""
+    """A fault in a document. Callers append their step of the path. It never leaves `wrapper_ir.json`."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -28,18 +28,19 @@ class Fault(Exception):
         self.path: list[str | int] = []
 
     def error(self) -> ParseError:
-        """The public error, with the path from the document's root."""
+        """Returns the public error, with the path from the document's root."""
         steps = (f".{p}" if type(p) is str else f"[{p}]" for p in reversed(self.path))
         return ParseError(self.code, f"at ${''.join(steps)}: {self.message}")
 
 
 def fault(message: str, code: str = "WIR521") -> NoReturn:
-    """Raises a Fault: the document has the wrong structure."""
+    """Raises a Fault; by default, the document has the wrong structure."""
     raise Fault(code, message)
 
 
 def load(text: str, read: Callable[[dict[str, Json]], T]) -> T:
-    """`read` of the JSON object in `text`. Raises ParseError: WIR520 no JSON, and whatever `read` finds."""
+    """Calls `read` with the JSON object in `text`. Raises ParseError: WIR520 no JSON, and the faults of
+    `read`."""
     try:
         document: Json = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
         return read(obj(document))
@@ -50,16 +51,16 @@ def load(text: str, read: Callable[[dict[str, Json]], T]) -> T:
         raise ParseError("WIR520", message, line=error.lineno, column=error.colno) from error
     except RecursionError as error:
         raise ParseError("WIR553", "the document nests too deeply") from error
-    except ValueError as error:  # a number of too many digits
+    except ValueError as error:  # a number with too many digits
         raise ParseError("WIR520", f"this is not JSON: {error}") from error
 
 
 def _unique(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
         keys = [key for key, _ in pairs]
-        fault(f"key {next(k for k in keys if keys.count(k) > 1)!r} stands twice", "WIR520")
-    return made
+        fault(f"key {next(k for k in keys if keys.count(k) > 1)!r} appears twice", "WIR520")
+    return fields
 
 
 def _refuse(word: str) -> NoReturn:
@@ -67,9 +68,9 @@ def _refuse(word: str) -> NoReturn:
 
 
 def dump(document: Json) -> str:
-    """Canonical JSON: keys sorted, no blanks, characters as they are.
+    """Returns canonical JSON: sorted keys, no blanks, no escapes of non-ASCII characters.
 
-    Raises ParseError WIR523 where a string holds two lone surrogates that JSON would join to one character.
+    Raises ParseError WIR523 if a string contains two lone surrogates that JSON would join into one character.
     """
     text = json.dumps(document, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     try:
@@ -77,13 +78,13 @@ def dump(document: Json) -> str:
     except UnicodeEncodeError:
         escaped = "".join(f"\\u{ord(c):04x}" if "\ud800" <= c <= "\udfff" else c for c in text)
         if json.loads(escaped) != document:
-            raise ParseError("WIR523", "a string holds surrogates that JSON cannot keep apart") from None
+            raise ParseError("WIR523", "a string contains surrogates that JSON cannot keep apart") from None
         return escaped
     return text
 
 
 def _reader(cls: type[T], what: str) -> Callable[[Json], T]:
-    """A reader of what is JSON of this class, no other: true is not 1."""
+    """Returns a reader of JSON of exactly this class: true is not 1."""
     return lambda x: x if type(x) is cls else fault(f"expected {what}, found {_shown(x)}")
 
 
@@ -95,7 +96,7 @@ truth: Callable[[Json], bool] = _reader(bool, "true or false")
 
 
 def within(step: str | int, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """`read(...)` of what stands at this step of the path."""
+    """Calls `read` and appends `step` to the path of its faults."""
     try:
         return read(*args, **kwargs)
     except Fault as error:
@@ -104,15 +105,15 @@ def within(step: str | int, read: Callable[P, T], *args: P.args, **kwargs: P.kwa
 
 
 def each(x: Json, read: Callable[[Json], T]) -> tuple[T, ...]:
-    """Every item of a list."""
+    """Reads every item of a list."""
     return tuple([within(number, read, item) for number, item in enumerate(array(x))])
 
 
 def field(x: Mapping[str, Json], name: str, read: Callable[[Json], T]) -> T:
-    """A field that must be there."""
+    """Reads a required field."""
     if name not in x:
         fault(f"field {name!r} is missing")
-    try:  # as `within`, without a call: each result has two fields
+    try:  # inlined `within`, because each result has two fields
         return read(x[name])
     except Fault as error:
         error.path.append(name)
@@ -127,16 +128,16 @@ def only(x: Mapping[str, Json], names: Collection[str]) -> None:
 
 
 def members_of(cls: type[E]) -> dict[str, E]:
-    """An enumeration's members by their value."""
+    """Returns an enumeration's members by their value."""
     return {str(m.value): m for m in cls}
 
 
 def member(table: Mapping[str, T], what: str) -> Callable[[Json], T]:
-    """A reader of one of the words in `table`; another word is WIR522."""
+    """Returns a reader of one of the words in `table`; another word is WIR522."""
 
     def read(x: Json) -> T:
-        found = table.get(string(x))
-        return found if found is not None else fault(f"unknown {what} {_shown(x)}", "WIR522")
+        entry = table.get(string(x))
+        return entry if entry is not None else fault(f"unknown {what} {_shown(x)}", "WIR522")
 
     return read
 

@@ -1,4 +1,4 @@
-"""The outermost object of a document: its format, its version, and its fields beside them."""
+"""The outermost object of a document: format, version, and the document's fields."""
 
 from __future__ import annotations
 
@@ -12,17 +12,20 @@ from wrapper_ir.support.versions import Form
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """`{"format": name, "version": ..., ...}`."""
+    """The outermost object of a format: `{"format": name, "version": ..., ...}`."""
 
     name: str
     form: Form
 
     def close(self, body: Json) -> dict[str, Json]:
-        """The document of these fields."""
+        """Returns the document of these fields."""
         return {"format": self.name, "version": self.form.version, **obj(body)}
 
     def open(self, document: dict[str, Json]) -> dict[str, Json]:
-        """The fields, as those of today's version. Raises Fault: WIR521 another format, WIR501 a version that is not read."""
+        """Returns the fields of a document, upgraded to the current version.
+
+        Raises Fault: WIR521 another format, WIR501 an unsupported version.
+        """
         if document.get("format") != self.name:
             fault(f'"format" is not "{self.name}"')
         version = field(document, "version", string)
@@ -35,7 +38,7 @@ class Envelope:
         return body
 
     def schema(self, title: str, body: Schema, tables: Schema, definitions: Schema) -> Schema:
-        """The JSON Schema of documents, of the schema of their fields, with the definitions that are needed."""
+        """Returns the JSON Schema of documents with these fields, tables and the definitions they use."""
         own: Schema = {"format": {"const": self.name}, "version": {"const": self.form.version}, **tables}
         properties, required = obj(body["properties"]), array(body["required"])
         whole: Schema = {
@@ -45,25 +48,25 @@ class Envelope:
             "properties": {**own, **properties},
             "required": [*own, *required],
         }
-        whole["$defs"] = _needed(whole, definitions)
+        whole["$defs"] = _definitions(whole, definitions)
         return whole
 
 
-def _needed(schema: Schema, definitions: Schema) -> Schema:
-    """The definitions that a schema refers to, through others too."""
-    found: Schema = {}
-    open_: list[Json] = [schema]
-    while open_:
-        match open_.pop():
+def _definitions(schema: Schema, definitions: Schema) -> Schema:
+    """Returns the definitions that a schema refers to, directly or indirectly."""
+    closure: Schema = {}
+    worklist: list[Json] = [schema]
+    while worklist:
+        match worklist.pop():
             case {"$ref": str(target)}:
                 name = target.removeprefix("#/$defs/")
-                if name not in found:
-                    found[name] = definitions[name]
-                    open_.append(found[name])
+                if name not in closure:
+                    closure[name] = definitions[name]
+                    worklist.append(closure[name])
             case dict(inner):
-                open_.extend(inner.values())
+                worklist.extend(inner.values())
             case list(items):
-                open_.extend(items)
+                worklist.extend(items)
             case _:
                 pass
-    return found
+    return closure

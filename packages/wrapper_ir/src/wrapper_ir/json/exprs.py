@@ -1,7 +1,7 @@
 """Expressions as JSON.
 
-An expression is an integer, a truth value, the name of a symbol, `{"float": 1.5}` (or `"nan"`, `"inf"`, `"-inf"`), or
-a list of a tag and its operands: `["add", "s0", 1]`, `["<", "s0", 8]`, `["size", "x", 0]`.
+An expression is an integer, a truth value, the name of a symbol, `{"float": 1.5}` (or `"nan"`, `"inf"`,
+`"-inf"`), or a list of a tag and its operands: `["add", "s0", 1]`, `["<", "s0", 8]`, `["size", "x", 0]`.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _NOT_FINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 def encode_number(x: int | float | bool | None) -> Json:
-    """A number that keeps its kind."""
+    """Returns the JSON of a number, which preserves its kind."""
     if type(x) is not float:
         return x
     return {"float": x if math.isfinite(x) else str(x)}
 
 
 def encode_expr(e: Expr) -> Json:
-    """The JSON of an expression."""
+    """Returns the JSON of an expression."""
     if e.op is not None:
         return [e.op.name, *map(encode_expr, e.args)]
     match e:
@@ -45,7 +45,7 @@ def encode_expr(e: Expr) -> Json:
 
 
 class ExprDecoder:
-    """Reads expressions over the declared symbols and the values in scope."""
+    """Decodes expressions over the declared symbols and the values in scope."""
 
     def __init__(self, operators: Operators = OPERATORS) -> None:
         self._operators = operators
@@ -61,22 +61,22 @@ class ExprDecoder:
         }
 
     def use(self, x: Json) -> ir.Value:
-        """The value of this name; WIR552 where it is not defined."""
-        found = self.values.get(x) if type(x) is str else None
-        return found if found is not None else fault(f"value {string(x)!r} is not defined here", "WIR552")
+        """Returns the value of this name; an undefined one is WIR552."""
+        value = self.values.get(x) if type(x) is str else None
+        return value if value is not None else fault(f"value {string(x)!r} is not defined here", "WIR552")
 
     def symbol(self, x: Json) -> str:
-        """The name of a declared symbol."""
+        """Returns the name of a declared symbol; an undeclared one is WIR551."""
         name = string(x)
         return name if self.kinds.get(name) else fault(f"symbol {name!r} is not declared", "WIR551")
 
     def expr(self, x: Json) -> Expr:
-        """An expression."""
+        """Decodes an expression."""
         read = self._by_json.get(type(x))
         return read(x) if read else fault("expected an expression")
 
     def float(self, x: Json) -> Float:
-        """`{"float": 1.5}`."""
+        """Decodes `{"float": 1.5}`."""
         o = obj(x)
         match o:
             case {"float": bool()}:
@@ -139,7 +139,7 @@ def _tagged(tags: list[str], *operands: Schema) -> Schema:
 
 
 def expr_schemas() -> dict[str, Schema]:
-    """The definitions of expressions and floats."""
+    """Returns the definitions of expressions and floats."""
     name: Schema = {"type": "string"}
     index: Schema = {"type": "integer", "minimum": 0}
     expr = ref("expr")
@@ -147,7 +147,7 @@ def expr_schemas() -> dict[str, Schema]:
     for op in OPERATORS.rows:
         by_count.setdefault(op.arity, []).append(op.name)
     nodes = [_tagged(tags, *[expr] * count) for count, tags in sorted(by_count.items())]
-    nodes[0] |= {"items": expr, "minItems": 3} if 0 in by_count else {}  # those of any number of operands
+    nodes[0] |= {"items": expr, "minItems": 3} if 0 in by_count else {}  # operators of any number of operands
     atoms = [_tagged([*ir.DIM_ATOMS], name, index), _tagged([*ir.VALUE_ATOMS], name)]
     leaves: list[Schema] = [{"type": "integer"}, {"type": "boolean"}, name, ref("float")]
     number: Schema = {"anyOf": [{"type": "number"}, {"enum": list[Json](sorted(_NOT_FINITE))}]}

@@ -1,4 +1,4 @@
-"""Kernels told apart by what they are, whatever they are called."""
+"""Hashes of kernels over their content, independent of their names."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ from wrapper_ir.json.model_codecs import encode_kernel
 
 
 def content_hash(kernel: ir.KernelDef) -> str:
-    """Sha256 (hex) over the JSON of everything but the kernel's name. Of a MultiKernel, over the names of its kernels:
-    `multi_hash` looks into them."""
+    """Returns the sha256 (hex) over the JSON of the kernel without its name.
+
+    For a multi-kernel it covers the names of its kernels; `multi_hash` covers their contents.
+    """
     content = {name: x for name, x in encode_kernel(kernel).items() if name != "name"}
     return hashlib.sha256(dump(content).encode()).hexdigest()
 
 
 def multi_hash(kernel: ir.MultiKernel, kernels: Mapping[str, ir.KernelDef]) -> str:
-    """As `content_hash`, over the ordered contents of the kernels that it chooses from, whatever they are called."""
+    """Returns `content_hash` of a multi-kernel over the ordered contents of its kernels, independent of their
+    names."""
     variants = (dataclasses.replace(v, kernel=content_hash(kernels[v.kernel])) for v in kernel.variants)
     return content_hash(dataclasses.replace(kernel, variants=tuple(variants)))
 
@@ -27,6 +30,7 @@ def multi_hash(kernel: ir.MultiKernel, kernels: Mapping[str, ir.KernelDef]) -> s
 def find_binary(
     binaries: Iterable[ir.KernelBinary], kernel: ir.KernelDef, config: ir.TritonConfig | None, target: str
 ) -> ir.KernelBinary | None:
-    """The one of a kernel, compiled with `config` for `target` (`cuda:sm_90`); None where it is not there."""
-    wanted = content_hash(kernel)
-    return next((b for b in binaries if (b.kernel, b.target, b.config) == (wanted, target, config)), None)
+    """Returns the binary of a kernel, compiled with `config` for `target` (`cuda:sm_90`); None if it is
+    missing."""
+    key = content_hash(kernel)
+    return next((b for b in binaries if (b.kernel, b.target, b.config) == (key, target, config)), None)

@@ -1,4 +1,4 @@
-"""The codecs of programs and signatures: what their annotations do not say."""
+"""The codecs of programs and signatures: leaves, roles and scopes that annotations do not determine."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ _STRING: Schema = {"type": "string"}
 _INDEX: Schema = {"type": "integer", "minimum": 0}
 
 
-# --- what a document's parts share while it is written or read: its tables, and what is in scope
+# --- contexts of a document: its tables and scopes
 
 
 class Encoder:
-    """Collects the types and provenances that ops mention."""
+    """Context of encoding, which collects the types and provenances of ops."""
 
     def __init__(self) -> None:
         self.types: dict[ir.Type, int] = {}
         self.provenances: dict[ir.Provenance, int] = {}
 
     def define(self, value: ir.Value) -> Json:
-        """A result with its type's index."""
+        """Encodes a result with the index of its type."""
         return {"name": value.name, "type": self.types.setdefault(value.type, len(self.types))}
 
     def provenance(self, prov: ir.Provenance) -> Json:
-        """The index of a provenance."""
+        """Encodes a provenance as its index."""
         return self.provenances.setdefault(prov, len(self.provenances))
 
 
 class Decoder(ExprDecoder):
-    """Symbols declared and values defined so far (see `ExprDecoder`), and the program's tables."""
+    """Context of decoding: the scopes of `ExprDecoder`, and the program's tables."""
 
     types: tuple[ir.Type, ...] = ()
     provenances: tuple[ir.Provenance, ...] = ()
 
     def define(self, x: Json) -> ir.Value:
-        """A new value in scope; a second one of the same name is WIR506."""
+        """Defines a new value in scope; a second one of the same name is WIR506."""
         o = obj(x)
         name, type = field(o, "name", string), field(o, "type", self._type)
         if len(o) != 2:
@@ -61,7 +61,7 @@ class Decoder(ExprDecoder):
         return _at(self.types, integer(x), "type", "WIR521")
 
     def provenance(self, x: Json) -> ir.Provenance:
-        """The provenance at an index; WIR507 where there is none."""
+        """Returns the provenance at an index; a missing one is WIR507."""
         return _at(self.provenances, integer(x), "provenance", "WIR507")
 
 
@@ -78,13 +78,14 @@ _OPERAND = Codec(lambda _, x: x.name, ExprDecoder.use, _STRING)
 _LEAVES: dict[object, Codec] = {
     float: _FLOAT,
     Expr: _EXPR,
-    # Bytes are stored beside a document; reading it gives their hash.
+    # A document contains the hash of bytes, which are stored separately.
     bytes: Codec(lambda _, x: hashlib.sha256(x).hexdigest(), lambda _, x: string(x).encode(), _STRING),
 }
 
 
 def _arg(codecs: Codecs) -> Codec:
-    """Arguments of calls: an expression, null, or an object of one key: `{"value": "x"}`, `{"list": [...]}`."""
+    """Returns the codec of call arguments: an expression, null, or an object of one key such as
+    `{"value": "x"}`."""
     parts = codecs.of(tuple[float, float])
     inner: dict[type, tuple[str, Codec]] = {
         ir.Value: ("value", _OPERAND),
@@ -111,8 +112,8 @@ def _arg(codecs: Codecs) -> Codec:
 # --- fields of a role
 
 
-def _judged(codec: Codec, code: str) -> Callable[[ir.FieldSpec], Codec]:
-    """Values of the types that a field takes."""
+def _accepted(codec: Codec, code: str) -> Callable[[ir.FieldSpec], Codec]:
+    """Returns a function from a field to the codec of its values, which refuses other types with `code`."""
 
     def of(field: ir.FieldSpec) -> Codec:
         read, accepts = codec.decode, field.accepts
@@ -129,23 +130,23 @@ def _judged(codec: Codec, code: str) -> Callable[[ir.FieldSpec], Codec]:
 
 
 _ROLES: dict[ir.Role, Callable[[ir.FieldSpec], Codec]] = {
-    ir.Role.DEF: _judged(Codec(Encoder.define, Decoder.define, ref("result")), "WIR014"),
-    ir.Role.USE: _judged(_OPERAND, "WIR013"),
+    ir.Role.DEF: _accepted(Codec(Encoder.define, Decoder.define, ref("result")), "WIR014"),
+    ir.Role.USE: _accepted(_OPERAND, "WIR013"),
     ir.Role.SYMBOL: lambda _: Codec(lambda _, x: x, ExprDecoder.symbol, _STRING),
     ir.Role.PROVENANCE: lambda _: Codec(Encoder.provenance, Decoder.provenance, _INDEX),
 }
 
 
-# --- records
+# --- dataclasses
 
 
 def _reading(change: Callable[[Decode, Decoder, Json], object], codec: Codec) -> Codec:
-    """A codec that reads by `change`, which is given how the codec itself reads."""
+    """Returns a codec that decodes by `change`, whose first argument is the original decoder."""
     return dataclasses.replace(codec, decode=partial(change, codec.decode))
 
 
 def _symbol(read: Decode, d: Decoder, x: Json) -> ir.SymbolDef:
-    """A symbol, which is declared from here on."""
+    """Decodes a symbol and declares it."""
     symbol: ir.SymbolDef = read(d, x)
     if symbol.name in d.kinds:
         fault(f"symbol {symbol.name!r} is declared twice", "WIR506")
@@ -161,7 +162,7 @@ def _extern(read: Decode, d: Decoder, x: Json) -> ir.ExternDef:
 
 
 def _function(read: Decode, d: Decoder, x: Json) -> ir.Function:
-    """A function's values are its own, beside the program's constants."""
+    """Decodes a function in a new scope of values inside that of the program's constants."""
     outer = d.values
     d.values = dict(outer)
     function: ir.Function = read(d, x)
@@ -170,22 +171,23 @@ def _function(read: Decode, d: Decoder, x: Json) -> ir.Function:
 
 
 def _tensor(read: Decode, d: Decoder, x: Json) -> ir.TensorType:
-    """What is worked out about a layout recurses with its dimensions."""
-    made: ir.TensorType = read(d, x)
-    if max(len(made.sizes), len(made.strides)) > ir.MAX_RANK:
-        fault(f"a tensor of {len(made.sizes)} dimensions; {ir.MAX_RANK} are read", "WIR553")
-    return made
+    """Decodes a tensor type of limited rank, because analyses of layouts recurse over dimensions."""
+    type: ir.TensorType = read(d, x)
+    if max(len(type.sizes), len(type.strides)) > ir.MAX_RANK:
+        fault(f"a tensor of {len(type.sizes)} dimensions; {ir.MAX_RANK} are read", "WIR553")
+    return type
 
 
 def _own_names(read: Decode, d: Decoder, x: Json) -> object:
-    """Expressions of a kernel are over its own names, those of a block over whole numbers."""
+    """Decodes a kernel or parameter, whose expressions use the kernel's names; all names in a block are
+    ints."""
     outer = d.kinds
     d.kinds = ir.KernelNames()
-    made = read(d, x)
+    value = read(d, x)
     d.kinds = outer
-    if type(made) is ir.KernelParam:
-        outer.update(ir.KernelNames((made,)))
-    return made
+    if type(value) is ir.KernelParam:
+        outer.update(ir.KernelNames((value,)))
+    return value
 
 
 _READERS: dict[type, Callable[[Decode, Decoder, Json], object]] = {
@@ -199,7 +201,7 @@ _READERS: dict[type, Callable[[Decode, Decoder, Json], object]] = {
 
 @cache
 def codecs_of(ops: ir.OpSet) -> Codecs:
-    """The codecs of programs with these ops, and of everything in and around them."""
+    """Returns the codecs of programs with these ops, signatures, and their parts."""
     codecs = Codecs(_LEAVES, _ROLES, {cls: partial(_reading, read) for cls, read in _READERS.items()})
     codecs.definitions |= expr_schemas()
     codecs.definitions["result"] = object_schema({"name": _STRING, "type": _INDEX}, ["name", "type"])
@@ -209,8 +211,8 @@ def codecs_of(ops: ir.OpSet) -> Codecs:
 
 
 def _op(codecs: Codecs, ops: ir.OpSet) -> Codec:
-    """The codec of ops. By the tag, a validator knows which definition an op has to fit."""
-    members = {cls: (spec.tag, codecs.record(cls, "op", "op_")) for cls, spec in ops.specs.items()}
+    """Returns the codec of ops. Its schema selects an op's definition by the tag."""
+    members = {cls: (spec.tag, codecs.of_class(cls, "op", "op_")) for cls, spec in ops.specs.items()}
     tags = list[Json](sorted(ops.by_tag))
     choices: list[Json] = [
         {"if": {"properties": {"op": {"const": tag}}, "required": ["op"]}, "then": codec.schema}
@@ -226,30 +228,30 @@ def _op(codecs: Codecs, ops: ir.OpSet) -> Codec:
     return dataclasses.replace(union_of("op", members, {}, {}), schema=ref("op"))
 
 
-# --- documents of one record
+# --- documents of one object
 
 CODECS = codecs_of(ir.OPS)
 
 
 def encode(hint: type[T], x: T) -> dict[str, Json]:
-    """The JSON of a record of this class."""
+    """Returns the JSON of an object of this class."""
     return obj(CODECS.of(hint).encode(Encoder(), x))
 
 
 def decode(hint: type[T], x: Json, names: ir.KernelNames | None = None) -> T:
-    """The inverse of `encode`; expressions are over `names`. Raises Fault."""
+    """Decodes the result of `encode`; expressions use `names`. Raises Fault."""
     d = Decoder()
     d.kinds = ir.KernelNames() if names is None else names
-    made: T = CODECS.of(hint).decode(d, x)
-    return made
+    value: T = CODECS.of(hint).decode(d, x)
+    return value
 
 
 def encode_kernel(kernel: ir.KernelDef) -> dict[str, Json]:
-    """The JSON of a kernel; everything is in it."""
+    """Returns the complete JSON of a kernel."""
     return obj(CODECS.of(ir.KernelDef).encode(Encoder(), kernel))
 
 
 def decode_kernel(x: Json) -> ir.KernelDef:
-    """The inverse of `encode_kernel`. Raises Fault."""
+    """Decodes the result of `encode_kernel`. Raises Fault."""
     kernel: ir.KernelDef = CODECS.of(ir.KernelDef).decode(Decoder(), x)
     return kernel

@@ -22,8 +22,9 @@ _PROVENANCES = CODECS.of(tuple[ir.Provenance, ...])
 
 @paused_collection()
 def to_json(program: ir.Program, ops: ir.OpSet = ir.OPS) -> str:
-    """The canonical JSON of a program; its schema is `schema/program.schema.json`. `ops` are the ops that may occur;
-    TypeError for another.
+    """Returns the canonical JSON of a program; its schema is `schema/program.schema.json`.
+
+    `ops` are the allowed ops; raises TypeError for any other.
     """
     e = Encoder()
     document = PROGRAM_ENVELOPE.close(codecs_of(ops).of(ir.Program).encode(e, program))
@@ -34,11 +35,14 @@ def to_json(program: ir.Program, ops: ir.OpSet = ir.OPS) -> str:
 
 @paused_collection()
 def from_json(text: str, ops: ir.OpSet = ir.OPS) -> ir.Program:
-    """The program in `text`; nothing is verified beyond what reading needs.
+    """Decodes the program in `text`. The result is not verified.
 
-    Raises ParseError, with the place as a JSON path: WIR013 or WIR014 a value of a kind that an op does not take, WIR501
-    another version, WIR506 defined twice, WIR507 unknown provenance, WIR520 no JSON, WIR521 wrong structure, WIR522
-    unknown word, WIR551 undeclared symbol, WIR552 undefined value, WIR553 nested too deeply.
+    Raises ParseError, with the place as a JSON path:
+
+    - WIR013, WIR014 operand or result of a kind that the op does not accept
+    - WIR501 another version, WIR506 defined twice, WIR507 unknown provenance
+    - WIR520 no JSON, WIR521 wrong structure, WIR522 unknown word
+    - WIR551 undeclared symbol, WIR552 undefined value, WIR553 nested too deeply
     """
     return load(text, partial(decode_program, ops=ops))
 
@@ -46,7 +50,7 @@ def from_json(text: str, ops: ir.OpSet = ir.OPS) -> ir.Program:
 def decode_program(
     document: dict[str, Json], envelope: Envelope = PROGRAM_ENVELOPE, ops: ir.OpSet = ir.OPS
 ) -> ir.Program:
-    """The program of a parsed document. Raises Fault."""
+    """Decodes the program of a parsed document. Raises Fault."""
     body = envelope.open(document)
     d = Decoder()
     symbols = field(body, "symbols", partial(_SYMBOLS.decode, d)) if "symbols" in body else ()
@@ -58,7 +62,7 @@ def decode_program(
 
 
 def program_schema(ops: ir.OpSet = ir.OPS) -> dict[str, Json]:
-    """The JSON Schema of `to_json`."""
+    """Returns the JSON Schema of `to_json`."""
     codecs = codecs_of(ops)
     codecs.of(ir.Program)
     body = codecs.definitions["program"]

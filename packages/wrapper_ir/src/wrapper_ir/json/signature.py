@@ -1,4 +1,4 @@
-"""Signatures as JSON."""
+"""JSON form of signatures."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _SIGNATURE = CODECS.of(ir.Signature)
 
 
 def signature_to_json(signature: ir.Signature) -> str:
-    """The canonical JSON of a signature; its schema is `schema/signature.schema.json`."""
+    """Returns the canonical JSON of a signature; its schema is `schema/signature.schema.json`."""
     return dump(SIGNATURE_ENVELOPE.close(_SIGNATURE.encode(Encoder(), signature)))
 
 
 def signature_from_json(text: str) -> ir.Signature:
-    """The signature in `text`. Raises ParseError as `from_json` does."""
+    """Decodes the signature in `text`. Raises ParseError as `from_json` does."""
     signature: ir.Signature = load(text, lambda x: _SIGNATURE.decode(Decoder(), SIGNATURE_ENVELOPE.open(x)))
     return signature
 
 
 def signature_schema() -> dict[str, Json]:
-    """The JSON Schema of `signature_to_json`."""
+    """Returns the JSON Schema of `signature_to_json`."""
     return SIGNATURE_ENVELOPE.schema(
         "Wrapper IR signature", CODECS.definitions["signature"], {}, {**CODECS.definitions}
     )
