@@ -1,4 +1,4 @@
-"""A program with its constants, calling convention, kernels and texts; its file is in `file/`."""
+"""A program with its constants, calling convention, kernels and texts; `file/` has the file format."""
 
 from wrapper_ir.artifact.model import Artifact, TensorData, bare_artifact, memory_of, window_of
 

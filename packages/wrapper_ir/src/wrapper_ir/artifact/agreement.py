@@ -1,8 +1,8 @@
-"""What the processes of a group must have in common before they share memory, or one artifact: a program's form, without what is one
-process's own.
+"""Manifests by which processes of a group check that they run the same program before they share memory or an
+artifact.
 
-Which device a process has, where source lines are, and how kernels name their device are left out; two processes that run the
-same program on different devices have equal manifests.
+A manifest omits device indices, source locations and the device names in kernels, so that processes that run
+the same program on different devices have equal manifests.
 """
 
 from __future__ import annotations
@@ -23,17 +23,20 @@ _INDEX = re.compile(r"(?<=index=)\d+")
 
 
 def program_digest(program: ir.Program) -> str:
-    """64 bits of a hash over all functions, as hexadecimal digits."""
+    """Returns 64 bits of a hash over all functions, as hexadecimal digits."""
     text = "\n".join(print_function(f, program) for f in program.functions)
     return _digest(text)
 
 
 def allocation_ids(program: ir.Program) -> Iterator[int]:
-    """Allocation ids that no other program has, and that all processes with this one have alike: a hash of the program, and a number
-    for each place that asks. None that the program has already."""
-    taken = {op.result.type.space.alloc_id for op in program.ops_of(ir.AllocStorage)}
+    """Yields unused allocation ids that are equal in all processes with this program and differ between
+    programs.
+
+    An id combines a hash of the program with a number for each allocation.
+    """
+    used = {op.result.type.space.alloc_id for op in program.ops_of(ir.AllocStorage)}
     first = (int(program_digest(program), 16) >> (64 - _ID_BITS)) >> _SITE_BITS << _SITE_BITS
-    yield from (first + n for n in range(1 << _SITE_BITS) if first + n not in taken)
+    yield from (first + n for n in range(1 << _SITE_BITS) if first + n not in used)
 
 
 def _digest(text: str) -> str:
@@ -41,8 +44,11 @@ def _digest(text: str) -> str:
 
 
 def manifest(analyses: Analyses) -> tuple[str, ...]:
-    """Lines that each process has alike: inputs, the plan of memory that groups have, collectives in order, choices of tuning, and a
-    hash of everything."""
+    """Returns the lines that must be equal in each process.
+
+    They describe inputs, allocations of group memory, collectives in order, results of tuning, and the whole
+    program.
+    """
     program = analyses.program
     return (
         f"inputs: {print_function(program.main, program).partition(chr(10))[0]}",
@@ -54,8 +60,10 @@ def manifest(analyses: Analyses) -> tuple[str, ...]:
 
 
 def artifact_manifest(artifact: Artifact) -> tuple[str, ...]:
-    """Lines that the artifacts of two processes have alike where one can run the other's: inputs, constants, how it is called, results of
-    tuning, kernels, and every op."""
+    """Returns the lines that must be equal in the artifacts of two processes for one to run the other's.
+
+    They describe inputs, constants, signature, results of tuning, kernels, and every op.
+    """
     program, data = artifact.program, artifact.constants
     text = "\n".join(print_function(f, program) for f in program.functions)
     head, *ops = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").split("\n")
@@ -84,15 +92,17 @@ def _collectives(analyses: Analyses) -> Iterator[str]:
 
 
 def _communicates(op: ir.Op, analyses: Analyses) -> bool:
-    if not isinstance(op, ir.OperatorCall):
-        return False
-    info = analyses.extern_info.get(op.target)
-    return isinstance(op, ir.CollectiveStart) or (
-        info is not None and ir.ExternTag.COLLECTIVE in info.extern.tags
-    )
+    match op:
+        case ir.CollectiveStart():
+            return True
+        case ir.CallExtern():
+            info = analyses.extern_info.get(op.target)
+            return info is not None and ir.ExternTag.COLLECTIVE in info.extern.tags
+        case _:
+            return False
 
 
 def _kernels(program: ir.Program) -> Iterator[str]:
-    """Each kernel by name, with its configuration and source, whatever index its device has."""
+    """Yields each kernel's name, configuration and source, without device indices."""
     for kernel in program.kernels:
         yield f"{kernel.name} {_INDEX.sub('', repr(kernel))}"

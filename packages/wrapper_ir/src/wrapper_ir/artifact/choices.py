@@ -1,4 +1,4 @@
-"""Why kernels and operators of an artifact are what they are: the candidates, who chose, and the times; an artifact's extension."""
+"""Choices of implementations as an extension of an artifact: candidates, reasons and measured times."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 CHOICES = "choices.json"
-"""The extension of an artifact that has the choices which were made before: a list of objects, each with `subject`, `kernels`,
-`why` and `candidates` (`name`, `microseconds` or null, `chosen`, `detail`)."""
+"""The extension of an artifact with earlier choices.
+
+It is a list of objects with `subject`, `kernels`, `why` and `candidates` (`name`, `microseconds` or null,
+`chosen`, `detail`).
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """One of several implementations: what it is, its time in microseconds where it was measured, and what else is known."""
+    """One of several implementations, with its measured time in microseconds, if any, and further details."""
 
     name: str
     microseconds: float | None = None
@@ -24,8 +27,11 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """Why something is implemented as it is. `subject` is a kernel (`@k`), an operator or an FX node, `ops` are the ops that it
-    concerns, `why` says in words who chose, and `candidates` what could have been taken, the chosen one first."""
+    """Reason for the choice of an implementation.
+
+    `subject` is a kernel (`@k`), an operator or an FX node, `ops` are the positions of its ops. `why`
+    describes in words who chose; `candidates` has the alternatives, the chosen one first.
+    """
 
     subject: str
     why: str
@@ -33,8 +39,8 @@ class Choice:
     candidates: tuple[Candidate, ...] = ()
 
 
-class RecordedChoice(TypedDict):
-    """A choice in the extension."""
+class StoredChoice(TypedDict):
+    """A choice as stored in the extension."""
 
     subject: str
     kernels: list[object]
@@ -43,32 +49,34 @@ class RecordedChoice(TypedDict):
 
 
 def choices_json(choices: Sequence[tuple[Choice, Sequence[str]]], before: str = "") -> str:
-    """The extension's text: choices, each with the names of the kernels and operators that it was about; `before` is what
-    the artifact had, whose choices about other subjects stay."""
+    """Returns the extension's text for choices, each with the names of its kernels and operators.
+
+    Choices about other subjects in `before`, the artifact's earlier text, stay.
+    """
     subjects = {choice.subject for choice, _ in choices}
-    found: list[RecordedChoice] = [item for item in read_choices(before) if item["subject"] not in subjects]
+    stored = [item for item in read_choices(before) if item["subject"] not in subjects]
     for choice, kernels in choices:
         candidates = [
             {"name": c.name, "microseconds": c.microseconds, "chosen": c.chosen, "detail": c.detail}
             for c in choice.candidates
         ]
-        found.append(
-            RecordedChoice(
+        stored.append(
+            StoredChoice(
                 subject=choice.subject, kernels=list(kernels), why=choice.why, candidates=list(candidates)
             )
         )
-    return json.dumps(found, sort_keys=True)
+    return json.dumps(stored, sort_keys=True)
 
 
-def read_choices(text: str) -> list[RecordedChoice]:
-    """The choices in the text of the extension `CHOICES`; entries of another form are left out."""
+def read_choices(text: str) -> list[StoredChoice]:
+    """Returns the choices in the text of the extension `CHOICES`; malformed entries are skipped."""
     try:
-        found = json.loads(text or "[]")
+        document = json.loads(text or "[]")
     except (ValueError, RecursionError):
         return []
     return [
-        RecordedChoice(subject=subject, kernels=kernels, why=why, candidates=candidates)
-        for item in (found if isinstance(found, list) else ())
+        StoredChoice(subject=subject, kernels=kernels, why=why, candidates=candidates)
+        for item in (document if isinstance(document, list) else ())
         for subject, kernels, why, candidates in _parts(item)
     ]
 

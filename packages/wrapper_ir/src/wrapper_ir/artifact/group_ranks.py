@@ -1,7 +1,8 @@
-"""Which processes of its groups may run an artifact.
+"""Ranks of process groups that may run an artifact.
 
-A capture fixes what the model asks of its process: its rank, its shard of a weight. So an artifact says which rank made it, and of
-which other ranks it is known that their artifacts are the same (`wrapper_ir_runtime.compare_ranks` asks them).
+A capture specializes the model to its process: its rank, its shard of a weight. An artifact therefore names
+the rank that captured it, and other ranks with an equal artifact (`wrapper_ir_runtime.compare_ranks` compares
+them).
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ _EXTENSION = "group_ranks.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRanks:
-    """The `ranks` among `size` processes of a group that may run an artifact. `differences` has, by rank, the first line in which
-    the artifact of another one differs, as far as they were compared."""
+    """The `ranks` among `size` processes of a group that may run an artifact.
+
+    `differences` has the first different line of the artifacts of other compared ranks, by rank.
+    """
 
     group: str
     size: int
@@ -31,32 +34,34 @@ class GroupRanks:
     differences: tuple[tuple[int, str], ...] = ()
 
     def difference(self, rank: int) -> str:
-        """In what the artifact of this rank differs; '' where they were not compared."""
+        """Returns the first line in which the artifact of this rank differs; '' if it was not compared."""
         return dict(self.differences).get(rank, "")
 
 
 def group_ranks(artifact: Artifact) -> tuple[GroupRanks, ...]:
-    """Which ranks may run an artifact, by group; groups that are not named are not checked. Raises ArtifactError WIR718 where it is
-    not written so."""
+    """Returns the ranks that may run an artifact, by group. Groups without an entry are not checked.
+
+    Raises ArtifactError WIR718 if the extension is malformed.
+    """
     text = artifact.extensions.get(_EXTENSION)
     if text is None:
         return ()
     try:
-        return tuple(_from_record(record) for record in json.loads(text))
+        return tuple(map(_from_json, json.loads(text)))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise ArtifactError("WIR718", f"extension {_EXTENSION} is malformed: {error}") from error
 
 
 def with_group_ranks(artifact: Artifact, ranks: Iterable[GroupRanks]) -> Artifact:
-    """The artifact for these ranks; without any, for every process."""
+    """Returns the artifact restricted to these ranks; without any, every process may run it."""
     others = {name: text for name, text in artifact.extensions.items() if name != _EXTENSION}
-    records = [dataclasses.asdict(one) for one in ranks]
-    own = {_EXTENSION: json.dumps(records, sort_keys=True)} if records else {}
+    entries = [dataclasses.asdict(one) for one in ranks]
+    own = {_EXTENSION: json.dumps(entries, sort_keys=True)} if entries else {}
     return dataclasses.replace(artifact, extensions=others | own)
 
 
-def _from_record(record: dict[str, object]) -> GroupRanks:
-    match record:
+def _from_json(entry: object) -> GroupRanks:
+    match entry:
         case {"group": str(group), "size": int(size), "ranks": list(ranks), "differences": list(differences)}:
             return GroupRanks(
                 group=group,
@@ -65,4 +70,4 @@ def _from_record(record: dict[str, object]) -> GroupRanks:
                 differences=tuple((int(rank), str(line)) for rank, line in differences),
             )
         case _:
-            raise ValueError(f"{record!r} does not describe a group")
+            raise ValueError(f"{entry!r} does not describe a group")

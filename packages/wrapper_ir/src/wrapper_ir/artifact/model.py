@@ -10,11 +10,11 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wrapper_ir import ir
 from wrapper_ir.errors import ArtifactError
-from wrapper_ir.expr import Int
+from wrapper_ir.expr import as_int
 from wrapper_ir.support.files import MappedFile
 
 if TYPE_CHECKING:
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorData:
-    """The raw bytes under one constant, or under all constants of one storage: `buffer` holds at least the extents of
-    their layouts.
+    """The bytes of one constant, or of all constants in one storage; `buffer` covers the extents of their
+    layouts.
 
-    Bytes are little-endian elements of `dtype`. The buffer may be a view of memory with another owner (a mapped file,
-    a live tensor), which it keeps alive; it is never written through. `file` is the file that the buffer is mapped
-    from, where it is.
+    Bytes are little-endian elements of `dtype`. The buffer may be a read-only view of memory with another
+    owner (a mapped file, a live tensor), which it keeps alive. `file` is the file that the buffer is mapped
+    from, if any.
     """
 
     dtype: ir.DType
@@ -41,12 +41,12 @@ class TensorData:
         return self.buffer.nbytes
 
     def sha256(self) -> str:
-        """Hash of the bytes, hex."""
+        """Returns the hash of the bytes (hex)."""
         return hashlib.sha256(self.buffer).hexdigest()
 
 
 def memory_of(address: int, nbytes: int, owner: object) -> memoryview:
-    """The `nbytes` bytes at an address, for a `TensorData`: not a copy, and `owner` lives as long as they do."""
+    """Returns a view of `nbytes` bytes at an address, which keeps `owner` alive."""
     if nbytes == 0:
         return memoryview(b"")
     memory = (ctypes.c_char * nbytes).from_address(address)
@@ -55,69 +55,75 @@ def memory_of(address: int, nbytes: int, owner: object) -> memoryview:
 
 
 def window_of(data: TensorData, constant: ir.Constant) -> TensorData:
-    """The bytes of `constant` in those of the storage that it names, as a view; `data` itself where it names none."""
-    type = constant.value.type
-    size = ir.extent_bytes(type) if constant.storage and isinstance(type, ir.TensorType) else None
-    if not isinstance(size, Int) or not isinstance(type, ir.TensorType):
+    """Returns the bytes of `constant` as a view of its storage's; `data` itself if it shares no storage."""
+    value = constant.value
+    if not constant.storage or not ir.is_tensor(value):
         return data
-    start = max(constant.offset, 0)  # unverified programs reach this, too
-    return TensorData(type.dtype, data.buffer.cast("B")[start : start + size.value], data.file)
+    size = as_int(ir.extent_bytes(value.type))
+    if size is None:
+        return data
+    start = max(constant.offset, 0)  # the program may be unverified
+    return TensorData(value.type.dtype, data.buffer.cast("B")[start : start + size], data.file)
 
 
 _NOTHING: Mapping[str, TensorData] = MappingProxyType({})
-_NO_HANDLES: Mapping[str, Any] = MappingProxyType({})
+_NO_HANDLES: Mapping[str, object] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Artifact:
     """A program with its constants, its calling convention and free-form metadata.
 
-    - `constants`: bytes by `Constant.data_name`, which is the storage where a constant names one.
-    - `handles`: packed constants by name. They are live objects of this process: the artifact runs, but `save` refuses it.
-    - `tuning`: tuning records as JSON, by content hash of the kernel.
-    - `metadata`: facts for a reader (versions, the model's name) as JSON, by key.
-    - `binaries`: kernels compiled ahead (`compile_ahead`). A runtime takes those that its compiler would make the same way,
-      and compiles the others.
-    - `extensions`: texts of other packages by file name (letters, digits, `_`, `-`, `.`). Readers that do not know one keep
-      it.
+    - `constants`: bytes by `Constant.data_name`, the name of the constant or of the storage that it shares.
+    - `handles`: packed constants by name. They are live objects of this process: the artifact runs, but
+      `save` refuses it.
+    - `tuning`: results of tuning as JSON, by content hash of the kernel.
+    - `metadata`: facts for the reader (versions, the model's name) as JSON, by key.
+    - `binaries`: kernels compiled ahead of time (`compile_ahead`). A runtime uses those that its compiler
+      would compile with the same key, and compiles the others.
+    - `extensions`: texts of other packages by file name (letters, digits, `_`, `-`, `.`). Readers preserve
+      unknown ones.
     """
 
     program: ir.Program
     signature: ir.Signature
     constants: Mapping[str, TensorData] = field(default_factory=lambda: _NOTHING)
-    handles: Mapping[str, Any] = field(
-        default_factory=lambda: _NO_HANDLES
-    )  # Any: a tensor library's own objects
+    handles: Mapping[str, object] = field(default_factory=lambda: _NO_HANDLES)
     tuning: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     binaries: tuple[ir.KernelBinary, ...] = ()
     extensions: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def mapped_files(self) -> tuple[MappedFile, ...]:
-        """The files that a running program reads: those that constants of the CPU are mapped from. Constants that the
-        program writes, or that lie on a device, were copied when they were loaded."""
-        found: dict[MappedFile, None] = {}
+        """Returns the files that a running program reads: those that immutable constants of the CPU are
+        mapped from.
+
+        Loading copies constants that the program writes, and constants of other devices.
+        """
+        files: dict[MappedFile, None] = {}
         for constant in self.program.constants:
-            data, type = self.constants.get(constant.data_name), constant.value.type
-            on_host = isinstance(type, ir.TensorType) and type.device.type == "cpu"
+            data, value = self.constants.get(constant.data_name), constant.value
+            on_host = ir.is_tensor(value) and value.type.device.type == "cpu"
             if data is not None and data.file is not None and on_host and not constant.mutable:
-                found[data.file] = None
-        return tuple(found)
+                files[data.file] = None
+        return tuple(files)
 
     def data_of(self, constant: ir.Constant) -> TensorData | None:
-        """The bytes under one constant: a window where it shares storage, and shorter than it needs where that storage
-        is; None where there are none."""
-        data, type = self.constants.get(constant.data_name), constant.value.type
-        return window_of(data, constant) if data is not None and isinstance(type, ir.TensorType) else data
+        """Returns the bytes of one constant, or None.
+
+        If it shares a storage, they are a window of it, truncated if the storage is too short.
+        """
+        data = self.constants.get(constant.data_name)
+        return None if data is None else window_of(data, constant)
 
     def check_portable(self) -> None:
-        """Raises ArtifactError WIR711 where a constant exists in this process only."""
+        """Raises ArtifactError WIR711 if a constant exists only in this process."""
         for constant in self.program.constants:
-            type = constant.value.type
+            name, type = constant.value.name, constant.value.type
             if isinstance(type, ir.OpaqueType):
                 raise ArtifactError(
                     "WIR711",
-                    f"constant %{constant.value.name}, {type.detail}, is packed for this machine and cannot be stored",
+                    f"constant %{name}, {type.detail}, is packed for this machine and cannot be stored",
                     hint="capture the model without packed weights",
                 )
 
@@ -125,18 +131,24 @@ class Artifact:
 def bare_artifact(
     program: ir.Program, constants: Mapping[str, TensorData] = _NOTHING, analyses: Analyses | None = None
 ) -> Artifact:
-    """An artifact of a program without a model: a call takes `main`'s parameters one by one and returns
-    `main`'s results as a tuple. `constants` holds their data as in `Artifact`."""
-    # Imported here: what a call changes is known from the effects, a layer below.
+    """Returns an artifact of a program without a model.
+
+    A call passes `main`'s parameters one by one and returns `main`'s results as a tuple. `constants` is as in
+    `Artifact`.
+    """
+    # Imported here, because analyses are a layer above the artifact.
     from wrapper_ir.analysis.memo import Analyses
     from wrapper_ir.analysis.random import random_devices
 
     params = program.main.params
-    known = Analyses.of(program, analyses)
-    changed = known.summary(program.main.name).written_params
-    last = program.main.body[-1] if program.main.body else None
+    memo = Analyses.of(program, analyses)
+    changed = memo.summary(program.main.name).written_params
     names = tuple(p.value.name for p in params)
-    count = len(last.values) if isinstance(last, ir.Return) else 0
+    match program.main.body:
+        case (*_, ir.Return(values=values)):
+            count = len(values)
+        case _:
+            count = 0
     leaf = ir.TreeSpec(kind=ir.TreeKind.LEAF)
     arguments = ir.TreeSpec(kind=ir.TreeKind.TUPLE, children=(leaf,) * len(names))
     signature = ir.Signature(
@@ -146,6 +158,6 @@ def bare_artifact(
         bindings=tuple(ir.ResultOutput(index=i) for i in range(count)),
         names=names,
         written=tuple(p for p in sorted(changed) if params[p].ownership is ir.Ownership.BORROWED),
-        random=tuple(ir.RandomState(device=device) for device in known.get(random_devices)),
+        random=tuple(ir.RandomState(device=device) for device in memo.get(random_devices)),
     )
     return Artifact(program=program, signature=signature, constants=constants)

@@ -1,7 +1,7 @@
-"""Source lines of the model: those that an artifact has, and those in files of this machine.
+"""Source lines of the model: those in an artifact, and those in files of this machine.
 
-Ops say where they come from as `file:line`. A program is data of somebody else, so that only Python files are read, and no
-text of either kind is ever executed.
+Ops have their source as `file:line`. Programs are untrusted, so only Python files are read, and no text is
+executed.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from pathlib import Path
 from wrapper_ir.artifact import Artifact
 
 SOURCES = "sources.json"
-"""The extension of an artifact that has the text of source lines: an object from `file:line` to text."""
+"""The extension of an artifact with source lines: an object from `file:line` to text."""
 
 _MOST_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class SourceText:
-    """The lines of a file, or why there are none."""
+    """The lines of a file, or the reason why it cannot be read (`missing`)."""
 
     path: str = ""
     lines: tuple[str, ...] = ()
@@ -31,28 +31,28 @@ class SourceText:
 
 
 def split_place(place: str) -> tuple[str, int]:
-    """`model.py:12` as file and line; line 0 where there is none."""
+    """Splits `model.py:12` into file and line; the line is 0 if it is missing."""
     file, _, line = place.rpartition(":")
     return (file, int(line)) if file and line.isdecimal() else (place, 0)
 
 
 def source_texts(artifact: Artifact) -> Mapping[str, str]:
-    """The text of source lines that the artifact has, by `file:line`; empty where it has none, or something else in their place."""
+    """Returns the source lines of an artifact by `file:line`; malformed entries are skipped."""
     try:
-        found = json.loads(artifact.extensions.get(SOURCES, "{}"))
+        document = json.loads(artifact.extensions.get(SOURCES, "{}"))
     except (ValueError, RecursionError):
         return {}
-    pairs = found.items() if isinstance(found, dict) else ()
+    pairs = document.items() if isinstance(document, dict) else ()
     return {place: text for place, text in pairs if isinstance(text, str)}
 
 
 def source_folders(first: Sequence[Path] = ()) -> tuple[Path, ...]:
-    """The folders in which files are looked for: `first`, the working folder, Python's path."""
+    """Returns the folders to search for sources: `first`, the working folder, Python's path."""
     return tuple(dict.fromkeys((*first, Path.cwd(), *map(Path, filter(None, sys.path)))))
 
 
 def read_source(name: str, folders: Sequence[Path]) -> SourceText:
-    """A Python file by the name that ops have for it."""
+    """Reads a Python file by its name in ops."""
     if not name.endswith(".py"):
         return SourceText(missing="not a Python file")
     path = next((p for p in _candidates(name, folders) if p.is_file()), None)
@@ -77,7 +77,7 @@ def _candidates(name: str, folders: Sequence[Path]) -> Iterator[Path]:
 
 
 def line_at(place: str, folders: Sequence[Path]) -> str | None:
-    """The line at `file:line` in a file of this machine, stripped; None where there is none."""
+    """Returns the line at `file:line` in a file of this machine, stripped; None if it is missing or blank."""
     name, number = split_place(place)
     lines = read_source(name, folders).lines
     return lines[number - 1].strip() or None if 0 < number <= len(lines) else None

@@ -165,11 +165,9 @@ class OpParser(ir.AtomParser):
         start, real = self.at, self.expr()
         self.expect(",")
         imag = self.expr()
-        match real, imag:
-            case Float(), Float():
-                return ir.Complex(real, imag)
-            case _:
-                self.fail("WIR500", "a complex number has two floats", start)
+        if type(real) is not Float or type(imag) is not Float:
+            self.fail("WIR500", "a complex number has two floats", start)
+        return ir.Complex(real, imag)
 
     def call_args(self) -> tuple[tuple[ir.Arg, ...], tuple[tuple[str, ir.Arg], ...]]:
         """Parses `(argument, ..., name=argument, ...)`."""

@@ -1,7 +1,7 @@
 """The `.wir` file: an artifact as a sealed zip whose entries can be mapped into memory.
 
-`container` knows zip entries, alignment and the seal; `signing` who wrote a file; `safetensors` the constants' entry;
-`files` how an artifact is laid out over entries.
+`container` has zip entries, alignment and the seal; `signing` signatures; `safetensors` the entry of
+constants; `files` the layout of an artifact over entries.
 """
 
 from wrapper_ir.artifact.file.files import LoadOptions, load, save

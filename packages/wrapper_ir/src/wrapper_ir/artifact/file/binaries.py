@@ -1,4 +1,4 @@
-"""Kernels compiled ahead, as files: their images, and a table of what they are and how to launch them."""
+"""Files of kernels compiled ahead of time: their images, and a table with their launch parameters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ def _file(binary: ir.KernelBinary) -> str:
 
 
 def binary_files(binaries: Iterable[ir.KernelBinary]) -> dict[str, bytes]:
-    """The images by file name. Raises ArtifactError WIR712 for a key that is not a hash, or that two different images share."""
+    """Returns the images by file name.
+
+    Raises ArtifactError WIR712 for a key that is not a hash, or that two different images share.
+    """
     files: dict[str, bytes] = {}
     for binary in binaries:
         if not _HASH.fullmatch(binary.key):
@@ -35,7 +38,8 @@ def binary_files(binaries: Iterable[ir.KernelBinary]) -> dict[str, bytes]:
 
 
 def binaries_to_json(binaries: Iterable[ir.KernelBinary]) -> str:
-    """The text of `binaries.json`: a version, and a row for each with the name and sha256 of its image."""
+    """Returns the text of `binaries.json`: a version, and a row per kernel with the file and sha256 of its
+    image."""
     rows: list[Json] = [{**encode(ir.KernelBinary, b), "file": _file(b)} for b in binaries]
     return dump({"version": BINARIES_VERSION, "binaries": rows})
 
@@ -43,18 +47,21 @@ def binaries_to_json(binaries: Iterable[ir.KernelBinary]) -> str:
 def binaries_from_json(
     text: str, read: Callable[[str], bytes], kernels: Iterable[ir.KernelDef]
 ) -> tuple[ir.KernelBinary, ...]:
-    """The compiled kernels of a table; `read` gives the bytes of a file, `kernels` are the program's. Raises ParseError,
-    also for a table of another version and an image that does not fit its hash, and what `read` raises."""
+    """Returns the compiled kernels of a table; `read` returns the bytes of a file, `kernels` are the
+    program's.
+
+    Raises ParseError for a malformed table, another version, or an image that does not match its hash.
+    """
     params = {content_hash(kernel): kernel.params for kernel in kernels}
 
     def row(entry: Json) -> ir.KernelBinary:
-        found = obj(entry)
-        # the grid of a config is over the numbers of its kernel
-        names = ir.KernelNames(params.get(field(found, "kernel", string), ()))
-        bare = decode(ir.KernelBinary, {name: x for name, x in found.items() if name != "file"}, names)
+        fields = obj(entry)
+        # The grid of a config uses the numbers of its kernel.
+        names = ir.KernelNames(params.get(field(fields, "kernel", string), ()))
+        bare = decode(ir.KernelBinary, {name: x for name, x in fields.items() if name != "file"}, names)
         if not _HASH.fullmatch(bare.key):
             fault(f"{bare.key!r} is not a hash")
-        if field(found, "file", string) != _file(bare):
+        if field(fields, "file", string) != _file(bare):
             fault(f"the image is expected in {_file(bare)}")
         image = read(_file(bare))
         if hashlib.sha256(image).hexdigest().encode() != bare.image:

@@ -1,9 +1,9 @@
 """A sealed zip: entries stored uncompressed at aligned offsets, written atomically, checked before use.
 
-The archive's comment is a seal: a sha256 over every byte of the file before it, except the payloads of the entries
-that the manifest already hashes (the large ones), so that any damage is noticed and no byte is hashed twice. In a signed
-file, a signature of a sha256 over the same bytes up to the comment precedes the seal.
-Any zip tool can list and extract the entries.
+The archive's comment is a seal: a sha256 over every preceding byte of the file, except the large payload that
+the manifest already hashes. It detects any damage, and no byte is hashed twice. In a signed file, a signature
+of a sha256 over the same bytes up to the comment precedes the seal. Every zip tool can list and extract the
+entries.
 """
 
 from __future__ import annotations
@@ -31,21 +31,21 @@ _SEAL_LENGTH = len(_SEAL) + 64
 _SIGNATURE = b"wir-ed25519-1:"
 _SIGNATURE_LENGTH = len(_SIGNATURE) + 128
 _SIGNED = b"wir-artifact-1\0"
-"""Prefix of the signed hash, so that signatures of the same key for other purposes are not valid here."""
+"""Prefix of the signed hash, so that signatures with the same key for other purposes are not valid here."""
 _END = struct.Struct("<4s4H2LH")
 _LOCAL = struct.Struct("<4s5H3L2H")
 _MAX_NAME = 255
 _STREAMED = "constants.safetensors"
-"""The one entry whose payload the seal leaves to the manifest."""
+"""The entry whose payload only the manifest hashes."""
 
 Chunks = Iterable[bytes | memoryview]
 Authenticate = Callable[[bytes, bytes], None]
-"""Called with the signed message and the signature (empty if there is none); raises to refuse the file."""
+"""Receives the signed message and the signature (empty if unsigned); raises to refuse the file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file to be written: its name and its bytes in order."""
+    """An entry to write: its name, and its bytes in order."""
 
     name: str
     chunks: Chunks
@@ -54,8 +54,10 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Container:
-    """An open, checked container; `entries` are views of the file's bytes, which they keep alive. `file` watches them where
-    they are mapped."""
+    """An open, checked container.
+
+    `entries` are views of the file's bytes, which they keep alive. `file` watches a mapped file.
+    """
 
     entries: Mapping[str, memoryview]
     manifest: Mapping[str, object]
@@ -78,7 +80,7 @@ def _check_name(name: str) -> None:
 
 
 def _padded_info(archive: zipfile.ZipFile, entry: Entry) -> tuple[zipfile.ZipInfo, bool]:
-    """A header whose extra field pads the payload to the alignment."""
+    """Returns a header whose extra field pads the payload to the alignment, and whether it needs zip64."""
     info = zipfile.ZipInfo(entry.name, date_time=(1980, 1, 1, 0, 0, 0))
     info.compress_type = zipfile.ZIP_STORED
     info.external_attr = (stat.S_IFREG | 0o644) << 16
@@ -101,7 +103,7 @@ def _write_entry(archive: zipfile.ZipFile, entry: Entry) -> str:
 
 
 def _digest(data: memoryview, skip: tuple[int, int], end: int) -> hashlib._Hash:
-    """Of all bytes up to `end`, but those of the range `skip`."""
+    """Hashes all bytes up to `end`, except those in the range `skip`."""
     digest = hashlib.sha256()
     digest.update(data[: skip[0]])
     digest.update(data[skip[1] : end])
@@ -126,8 +128,8 @@ def write_container(
 ) -> None:
     """Writes all entries and a manifest (`about` plus every entry's sha256) to `path`, atomically.
 
-    The file appears under its name only when it is complete and on disk; a failed or killed writer leaves an older
-    file as it was. Raises ArtifactError WIR701 where the folder cannot be written.
+    The file appears under its name only when it is complete and on disk; a failed or killed writer leaves an
+    older file unchanged. Raises ArtifactError WIR701 if the folder is not writable.
     """
     with _writing(path) as temporary:
         _write_all(temporary, entries, about)
@@ -136,7 +138,7 @@ def write_container(
 
 @contextlib.contextmanager
 def _writing(path: str | os.PathLike[str]) -> Iterator[str]:
-    """As `replacing`; raises ArtifactError WIR701."""
+    """Wraps `replacing`; raises ArtifactError WIR701 instead of OSError."""
     try:
         with replacing(path) as temporary:
             yield temporary
@@ -158,7 +160,7 @@ def _write_all(path: str, entries: Iterable[Entry], about: Mapping[str, object])
 
 @contextlib.contextmanager
 def _archive(data: memoryview) -> Iterator[zipfile.ZipFile]:
-    """The archive over mapped bytes; every fault of the zip structure becomes an ArtifactError."""
+    """Opens the archive over mapped bytes; every fault of the zip structure becomes an ArtifactError."""
     try:
         with zipfile.ZipFile(_View(data), "r") as archive:
             yield archive
@@ -174,7 +176,7 @@ def _archive(data: memoryview) -> Iterator[zipfile.ZipFile]:
 
 
 class _View:
-    """A minimal seekable reader over a memoryview, so that no byte is copied but the directory."""
+    """A minimal seekable reader of a memoryview, so that only the directory is copied."""
 
     def __init__(self, data: memoryview) -> None:
         self._data = data
@@ -204,10 +206,10 @@ class _View:
 
 
 def _payload(info: zipfile.ZipInfo, data: memoryview) -> tuple[int, int]:
-    """Start and end of an entry's bytes in the file, by its local header."""
+    """Returns start and end of an entry's bytes in the file, by its local header."""
     start = info.header_offset
     if start < 0 or start + _LOCAL.size > len(data):
-        raise ArtifactError("WIR703", f"entry {info.filename!r} lies outside the file")
+        raise ArtifactError("WIR703", f"entry {info.filename!r} is outside the file")
     fields = _LOCAL.unpack(data[start : start + _LOCAL.size])
     name_length, extra_length = fields[9], fields[10]
     name_start = start + _LOCAL.size
@@ -218,7 +220,7 @@ def _payload(info: zipfile.ZipInfo, data: memoryview) -> tuple[int, int]:
     ):
         raise ArtifactError("WIR703", f"entry {info.filename!r} does not match its local header")
     if begin + info.file_size > len(data):
-        raise ArtifactError("WIR703", f"entry {info.filename!r} lies outside the file")
+        raise ArtifactError("WIR703", f"entry {info.filename!r} is outside the file")
     return begin, begin + info.file_size
 
 
@@ -249,15 +251,15 @@ def _read(path: str | os.PathLike[str], map_from: int) -> FileBytes:
 def _check_seal(data: memoryview, archive: zipfile.ZipFile) -> None:
     comment = archive.comment
     seal, rest = comment[-_SEAL_LENGTH:], comment[:-_SEAL_LENGTH]
-    known = seal.startswith(_SEAL) and (not rest or re.fullmatch(_SIGNATURE + rb"[0-9a-f]{128}", rest))
-    if not known or bytes(data[len(data) - len(comment) :]) != comment:
+    is_known = seal.startswith(_SEAL) and (not rest or re.fullmatch(_SIGNATURE + rb"[0-9a-f]{128}", rest))
+    if not is_known or bytes(data[len(data) - len(comment) :]) != comment:
         raise ArtifactError("WIR703", "the seal is missing", hint="the file is truncated or was repacked")
     if seal != _seal_digest(data, _streamed_range(archive, data)):
-        raise ArtifactError("WIR703", "the seal does not fit the content", hint="the file is damaged")
+        raise ArtifactError("WIR703", "the seal does not match the content", hint="the file is damaged")
 
 
 def _authenticate(data: memoryview, archive: zipfile.ZipFile, check: Authenticate) -> None:
-    """Hands a sealed file's content and signature to `check`."""
+    """Calls `check` with the hash of a sealed file's content and its signature."""
     content = _digest(data, _streamed_range(archive, data), len(data) - len(archive.comment))
     signature = archive.comment[:-_SEAL_LENGTH].removeprefix(_SIGNATURE)
     check(_SIGNED + content.digest(), bytes.fromhex(signature.decode()))
@@ -279,7 +281,7 @@ def _read_entries(archive: zipfile.ZipFile, data: memoryview) -> dict[str, memor
     for info in sorted(archive.infolist(), key=lambda i: i.header_offset):
         _check_info(info)
         if info.filename in entries:
-            raise ArtifactError("WIR705", f"entry {info.filename!r} stands twice")
+            raise ArtifactError("WIR705", f"entry {info.filename!r} appears twice")
         begin, finish = _payload(info, data)
         if info.header_offset < end:
             raise ArtifactError("WIR703", f"entry {info.filename!r} overlaps another")
@@ -297,10 +299,12 @@ def open_container(
 ) -> Container:
     """Reads and checks a container: seal, signature, names, sizes, and the sha256 of every entry.
 
-    With `check_streamed=False` the constants' payload is not hashed (for start-up time). A file of `map_from` bytes or
-    more is mapped. `authenticate` gets the signed message, which covers all bytes of the file if the payload is hashed.
-    Raises what it raises, and ArtifactError: WIR702 unreadable, WIR703 damaged, WIR704 unsafe names, WIR705
-    duplicate entries, WIR706 missing or extra entries, WIR713 written meanwhile.
+    With `check_streamed=False`, the payload of constants is not hashed, which shortens start-up. A file of
+    `map_from` bytes or more is mapped. `authenticate` receives the signed message, which covers all bytes of
+    the file if the payload is hashed; its exceptions propagate.
+
+    Raises ArtifactError: WIR702 unreadable, WIR703 damaged, WIR704 unsafe names, WIR705 duplicate entries,
+    WIR706 missing or extra entries, WIR713 written meanwhile.
     """
     return _checked(_read(path, map_from), check_streamed, authenticate)
 
@@ -308,8 +312,10 @@ def open_container(
 def sign_container(
     path: str | os.PathLike[str], output: str | os.PathLike[str], sign: Callable[[bytes], bytes]
 ) -> None:
-    """Writes a container with a signature, atomically. Raises what `sign` and `open_container` raise, and ArtifactError
-    WIR701 where the folder cannot be written."""
+    """Writes a container with a signature, atomically.
+
+    Raises the errors of `sign` and `open_container`, and ArtifactError WIR701 if the folder is not writable.
+    """
     read = _read(path, MAP_FROM)
     _checked(read, True, None)
     data = read.data

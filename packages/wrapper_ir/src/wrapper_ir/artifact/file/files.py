@@ -1,13 +1,13 @@
-"""How an artifact is laid out over the entries of a `.wir` file.
+"""Layout of an artifact over the entries of a `.wir` file.
 
 manifest.json            versions, and the sha256 of every entry
-program.json             the program, kernel sources left out
+program.json             the program without sources of kernels
 kernels/<name>.<ext>     one kernel's source each
 signature.json           the calling convention
-tuning.json              tuning records by kernel hash
+tuning.json              results of tuning by kernel hash
 metadata.json            free-form facts
-binaries.json            kernels compiled ahead, where there are any, ...
-binaries/<key>.<kind>    ... with their images, which `binaries.json` says how to launch
+binaries.json            kernels compiled ahead of time and their launch parameters, if any
+binaries/<key>.<kind>    images of these kernels
 extensions/<name>        texts of other packages
 constants.safetensors    the constants' bytes
 """
@@ -45,16 +45,21 @@ _EXTENSIONS = "extensions/"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOptions:
-    """`check_constants` hashes the constants' bytes too; switch it off where start-up time counts more. Files of `map_from`
-    bytes or more are mapped and watched for changes, smaller ones copied (0: all are mapped)."""
+    """Options of `load`.
+
+    `check_constants` hashes the constants' bytes; disable it for a faster start. Files of `map_from` bytes or
+    more are mapped and watched for changes, smaller ones are copied (0: all are mapped).
+    """
 
     check_constants: bool = True
     map_from: int = MAP_FROM
 
 
 def _source_name(kernel: ir.KernelDef, number: int) -> str:
-    """The entry that a kernel's text is in; '' where it has none. The number keeps names apart on file systems that
-    ignore case."""
+    """Returns the entry of a kernel's source; '' if it has none.
+
+    The number distinguishes names on case-insensitive file systems.
+    """
     safe = "".join(c if c.isalnum() or c in "_-" else "_" for c in kernel.name)[:120]
     suffix = ir.source_suffix(kernel)
     return f"kernels/{number:04d}_{safe}{suffix}" if suffix else ""
@@ -101,10 +106,14 @@ def _checked(name: str) -> str:
 def save(artifact: Artifact, path: str | os.PathLike[str]) -> None:
     """Writes an artifact to `path`, atomically: an older file stays intact until the new one is complete.
 
-    Raises ArtifactError WIR701 where it cannot be written, WIR708 where a constant's data is missing or its bytes
-    are not those that the program names, WIR711 where a constant is packed for this machine, WIR712 where compiled
-    kernels cannot be told apart, WIR713 where a constant's mapped file was written since, and WIR704 for the name of an
-    extension that is not a plain file name.
+    Raises ArtifactError:
+
+    - WIR701 the file cannot be written
+    - WIR704 the name of an extension is not a plain file name
+    - WIR708 a constant's data is missing or does not match its hash
+    - WIR711 a constant is packed for this machine
+    - WIR712 a key of a compiled kernel is malformed or ambiguous
+    - WIR713 a constant's mapped file was written since it was loaded
     """
     artifact.check_portable()
     check_files([data.file for data in artifact.constants.values() if data.file is not None])
@@ -127,16 +136,16 @@ def _check_constants(program: ir.Program, constants: Mapping[str, TensorData]) -
             continue
         if window_of(constants[constant.data_name], constant).sha256() != constant.data_hash:
             raise ArtifactError(
-                "WIR708", f"the bytes of constant %{constant.value.name} do not fit their hash"
+                "WIR708", f"the bytes of constant %{constant.value.name} do not match their hash"
             )
 
 
 def _check_version(manifest: Mapping[str, object]) -> None:
     if manifest.get("format") != FORMAT:
         raise ArtifactError("WIR709", "this is not a Wrapper IR artifact")
-    found = manifest.get("version", manifest.get("schema_version"))  # the key up to version 0.1
-    if found != ARTIFACT.version:
-        raise ArtifactError("WIR709", f"another version: {ARTIFACT.refusal(str(found))}")
+    version = manifest.get("version", manifest.get("schema_version"))  # the key up to version 0.1
+    if version != ARTIFACT.version:
+        raise ArtifactError("WIR709", f"another version: {ARTIFACT.refusal(str(version))}")
 
 
 def _entry(container: Container, name: str) -> memoryview:
@@ -178,13 +187,15 @@ def _read_program(container: Container) -> ir.Program:
 def load(
     path: str | os.PathLike[str], options: LoadOptions | None = None, *, public_key: Key | None = None
 ) -> Artifact:
-    """Reads an artifact. Constants are copied, or from `LoadOptions.map_from` bytes on views of the mapped file: replace
-    such a file by renaming another one to its name, as `save` does, and never write into it.
+    """Reads an artifact. The program is not verified: call `wrapper_ir.verify`.
 
-    With a `public_key` (a PEM file, or its bytes) the file must be signed with the private key to it, and all constants are
-    hashed. Raises ArtifactError (WIR702 to WIR710, WIR713) where the file is unreadable, damaged, unsafe or of another
-    version, and WIR714 to WIR717 where it is not signed, or not with that key. The program is not verified: call
-    `wrapper_ir.verify`.
+    Constants of a file of `LoadOptions.map_from` bytes or more are views of the mapped file, otherwise
+    copies. Replace a mapped file by renaming another one, as `save` does; never write it in place. With a
+    `public_key` (a PEM file, or its bytes), the file must be signed with the corresponding private key, and
+    all constants are hashed.
+
+    Raises ArtifactError WIR702 to WIR710 and WIR713 if the file is unreadable, damaged, unsafe or of another
+    version, and WIR714 to WIR717 if it is not signed with that key.
     """
     options = options or LoadOptions()
     if public_key is not None:

@@ -1,8 +1,8 @@
-"""The constants' entry, in the safetensors format (https://huggingface.co/docs/safetensors): an 8-byte header
-length, a JSON header, and the tensors' bytes.
+"""The entry of constants in the safetensors format (https://huggingface.co/docs/safetensors).
 
-Read and written here on views, so that weights are mapped and never copied; the tests hold it against the
-`safetensors` library. Constants of element types that the format lacks are stored as bytes.
+It has an 8-byte header length, a JSON header, and the tensors' bytes. Reading and writing use views, so that
+weights are mapped and never copied; tests compare with the `safetensors` library. Element types that the
+format lacks are stored as bytes.
 """
 
 from __future__ import annotations
@@ -31,12 +31,15 @@ _ALIGNMENT = 64
 
 
 def format_name(dtype: ir.DType) -> str:
-    """What the format calls an element type; that of bytes for those that it lacks."""
+    """Returns the format's name of an element type; that of bytes for types that it lacks."""
     return _TO_NAME.get(dtype, _BYTES)
 
 
 def write_safetensors(tensors: Mapping[str, TensorData]) -> tuple[int, Iterator[bytes | memoryview]]:
-    """(total bytes, chunks in order). Payloads start at multiples of 64 bytes from the start of the entry."""
+    """Returns the total size in bytes, and the chunks in order.
+
+    Payloads are aligned to 64 bytes from the start of the entry.
+    """
     header: dict[str, object] = {"__metadata__": {"format": "wir"}}
     position = 0
     gaps: list[int] = []
@@ -70,7 +73,7 @@ def write_safetensors(tensors: Mapping[str, TensorData]) -> tuple[int, Iterator[
 def _no_duplicates(pairs: list[tuple[str, object]]) -> dict[str, object]:
     out = dict(pairs)
     if len(out) != len(pairs):
-        raise ValueError("a name stands twice")
+        raise ValueError("a name appears twice")
     return out
 
 
@@ -90,22 +93,22 @@ def _header(data: memoryview) -> tuple[dict[str, object], memoryview]:
 
 
 def read_names(data: memoryview) -> tuple[str, ...]:
-    """The names of the tensors in an entry, pads left out; raises ArtifactError WIR707."""
+    """Returns the names of the tensors in an entry, without padding. Raises ArtifactError WIR707."""
     header, _ = _header(data)
     return tuple(name for name in header if not name.startswith(("__pad__", "__metadata__")))
 
 
 def read_shapes(data: memoryview) -> dict[str, tuple[int, ...]]:
-    """The sizes of the tensors in an entry, pads left out; raises ArtifactError WIR707."""
+    """Returns the sizes of the tensors in an entry, without padding. Raises ArtifactError WIR707."""
     header, _ = _header(data)
-    found: dict[str, tuple[int, ...]] = {}
+    shapes: dict[str, tuple[int, ...]] = {}
     for name in read_names(data):
         match header[name]:
             case {"shape": list(sizes)} if _are_sizes(sizes):
-                found[name] = tuple(sizes)
+                shapes[name] = tuple(sizes)
             case _:
                 raise _malformed(name)
-    return found
+    return shapes
 
 
 def _range(name: str, entry: object, total: int) -> tuple[int, int]:
@@ -121,9 +124,10 @@ def _range(name: str, entry: object, total: int) -> tuple[int, int]:
     raise _malformed(name)
 
 
-def _are_sizes(found: list[object]) -> TypeGuard[list[int]]:
-    """Whether these can be sizes of a tensor: numbers of 64 bits, and no more of them than the product is quick to take of."""
-    return len(found) <= _MAX_RANK and all(type(size) is int and 0 <= size < 1 << 63 for size in found)
+def _are_sizes(sizes: list[object]) -> TypeGuard[list[int]]:
+    """Returns whether these are valid sizes: 64-bit numbers, at most `_MAX_RANK` so that their product stays
+    cheap."""
+    return len(sizes) <= _MAX_RANK and all(type(size) is int and 0 <= size < 1 << 63 for size in sizes)
 
 
 def _malformed(name: str) -> ArtifactError:
@@ -133,12 +137,14 @@ def _malformed(name: str) -> ArtifactError:
 def read_safetensors(
     data: memoryview, dtypes: Mapping[str, ir.DType], file: MappedFile | None = None
 ) -> dict[str, TensorData]:
-    """The tensors of an entry as views; `dtypes` says how each wanted name is to be read, `file` what `data` is mapped from.
+    """Returns the tensors of an entry as views.
 
-    Raises ArtifactError WIR707 where the header is malformed, ranges overlap or lie outside, or names are missing.
+    `dtypes` has the element types of the requested names, `file` is the file that `data` is mapped from.
+    Raises ArtifactError WIR707 if the header is malformed, ranges overlap or are out of bounds, or names are
+    missing.
     """
     header, payload = _header(data)
-    found: dict[str, TensorData] = {}
+    tensors: dict[str, TensorData] = {}
     position = 0
     ranges = [(*_range(n, e, len(payload)), n) for n, e in header.items() if n != "__metadata__"]
     for begin, end, name in sorted(ranges):
@@ -146,9 +152,9 @@ def read_safetensors(
             raise ArtifactError("WIR707", f"constants: {name!r} overlaps another tensor or leaves a hole")
         position = end
         if name in dtypes:
-            found[name] = TensorData(dtypes[name], payload[begin:end], file)
+            tensors[name] = TensorData(dtypes[name], payload[begin:end], file)
     if position != len(payload):
         raise ArtifactError("WIR707", "constants: bytes after the last tensor")
-    if missing := sorted(set(dtypes) - set(found)):
+    if missing := sorted(set(dtypes) - set(tensors)):
         raise ArtifactError("WIR707", f"constants: no data for {', '.join(missing)}")
-    return found
+    return tensors

@@ -1,8 +1,8 @@
-"""Signatures of `.wir` files: Ed25519, with a key of the user's, by the package `cryptography` (`wrapper-ir-tools[sign]`).
+"""Ed25519 signatures of `.wir` files, by the package `cryptography` (`wrapper-ir-tools[sign]`).
 
-A seal shows damage; anyone can make one. A signature says who wrote a file, to whoever has that person's public key. It
-covers every byte of the file before it: all entries, their names and places, and, through the manifest's hash, the
-constants. Keys are PEM files, as `openssl genpkey -algorithm ed25519` writes them.
+A seal detects damage, but does not authenticate: a signature does, for the holder of the author's public key.
+It covers every preceding byte of the file: all entries, their names and places, and, by the manifest's hash,
+the constants. Keys are PEM files, as `openssl genpkey -algorithm ed25519` writes them.
 """
 
 from __future__ import annotations
@@ -30,22 +30,26 @@ def sign(
     *,
     password: bytes | None = None,
 ) -> None:
-    """Writes the file at `path`, signed with a private key, to `output`, or in its place; a signature that it has is
-    replaced. Like `save`, this replaces a file by renaming. `password` is that of an encrypted key.
+    """Signs the file at `path` with a private key and writes it to `output` (default: `path`), atomically.
 
-    Raises ArtifactError: WIR701 where the file cannot be written, WIR702 to WIR706 where it cannot be read or is damaged,
-    WIR716 for a key that is not a private Ed25519 key, WIR717 without the package `cryptography`.
+    An existing signature is replaced. `password` is that of an encrypted key.
+
+    Raises ArtifactError: WIR701 the file cannot be written, WIR702 to WIR706 it cannot be read or is damaged,
+    WIR716 the key is not a private Ed25519 key, WIR717 the package `cryptography` is missing.
     """
     private = _private_key(key, password)
     sign_container(path, path if output is None else output, private.sign)
 
 
 def authentication(public_key: Key) -> Authenticate:
-    """What checks a file's signature. Raises ArtifactError WIR716 for a key that is not a public Ed25519 key, WIR717 without
-    the package `cryptography`; what it gives raises WIR714 for a file that is not signed, WIR715 for a signature that
-    another key made, or made for other bytes."""
+    """Returns a checker of signatures, which raises WIR714 for an unsigned file and WIR715 for an invalid
+    signature.
+
+    Raises ArtifactError WIR716 if the key is not a public Ed25519 key, WIR717 if the package `cryptography`
+    is missing.
+    """
     public = _public_key(public_key)
-    from cryptography.exceptions import InvalidSignature  # there: the key was read
+    from cryptography.exceptions import InvalidSignature  # installed, since the key was read
 
     def check(message: bytes, signature: bytes) -> None:
         if not signature:
@@ -81,10 +85,10 @@ def _private_key(key: Key, password: bytes | None) -> Ed25519PrivateKey:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-        found = load_pem_private_key(_pem(key), password)
-    if not isinstance(found, Ed25519PrivateKey):
-        raise _bad_key(f"the key is not an Ed25519 key but {type(found).__name__}")
-    return found
+        loaded = load_pem_private_key(_pem(key), password)
+    if not isinstance(loaded, Ed25519PrivateKey):
+        raise _bad_key(f"the key is not an Ed25519 key but {type(loaded).__name__}")
+    return loaded
 
 
 def _public_key(key: Key) -> Ed25519PublicKey:
@@ -92,15 +96,15 @@ def _public_key(key: Key) -> Ed25519PublicKey:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
         from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-        found = load_pem_public_key(_pem(key))
-    if not isinstance(found, Ed25519PublicKey):
-        raise _bad_key(f"the key is not an Ed25519 key but {type(found).__name__}")
-    return found
+        loaded = load_pem_public_key(_pem(key))
+    if not isinstance(loaded, Ed25519PublicKey):
+        raise _bad_key(f"the key is not an Ed25519 key but {type(loaded).__name__}")
+    return loaded
 
 
 @contextmanager
 def _library(kind: str) -> Iterator[None]:
-    """Within, the package `cryptography` reads a key."""
+    """Turns a missing package `cryptography` and its errors into ArtifactError."""
     try:
         from cryptography.exceptions import UnsupportedAlgorithm
     except ImportError as error:
@@ -117,5 +121,5 @@ def _bad_key(message: str) -> ArtifactError:
     return ArtifactError(
         "WIR716",
         message,
-        hint="`openssl genpkey -algorithm ed25519` makes a key, `openssl pkey -pubout` its public one",
+        hint="`openssl genpkey -algorithm ed25519` creates a key, `openssl pkey -pubout` its public key",
     )
