@@ -18,19 +18,20 @@ __all__ = ["RULES", "SIGNATURE_RULES", "Rule", "check", "require_signature", "ve
 def check(
     program: ir.Program | Artifact, ops: ir.OpSet = ir.OPS, analyses: Analyses | None = None
 ) -> tuple[Diagnostic, ...]:
-    """All findings about `program`, empty for a valid one; never raises, whatever the object holds.
+    """All findings about `program`, empty for a valid one; never raises, whatever the object contains.
 
-    Of an artifact, the signature is held against the program, too, if that is valid. Ops outside `ops` are refused.
-    `analyses` is the program's memo, where the caller has one.
+    The signature of an artifact is also checked, if its program is valid. Ops outside `ops` are refused.
+    `analyses` is the program's memo, if the caller has one.
     """
-    known = Analyses.of(program.program if isinstance(program, Artifact) else program, analyses)
+    artifact = program if isinstance(program, Artifact) else None
+    memo = Analyses.of(program.program if isinstance(program, Artifact) else program, analyses)
     with paused_collection():
-        found = check_all(known, ops)[0].diagnostics()
-        return found or (check_signature(program, known) if isinstance(program, Artifact) else ())
+        diagnostics = check_all(memo, ops)[0].diagnostics()
+        return diagnostics if diagnostics or artifact is None else check_signature(artifact, memo)
 
 
 def verify(program: ir.Program | Artifact, ops: ir.OpSet = ir.OPS, analyses: Analyses | None = None) -> None:
     """Raises VerificationError with all findings unless `program`, a program or an artifact, is valid."""
-    found = check(program, ops, analyses)
-    if found:
-        raise VerificationError(found)
+    diagnostics = check(program, ops, analyses)
+    if diagnostics:
+        raise VerificationError(diagnostics)

@@ -1,4 +1,5 @@
-"""What a function has checked by some op: ranges of symbols, facts about several, and conditions as they stand."""
+"""Facts that a function has checked: ranges of symbols, inequalities of several symbols, and conditions
+verbatim."""
 
 from __future__ import annotations
 
@@ -16,38 +17,39 @@ _Form = frozenset[tuple[Monomial, int]] | Expr
 
 
 class Assumptions:
-    """Grows as a function is walked. `ranges` hold what is known of single symbols."""
+    """Facts about symbols, which grow during the walk over a function. `ranges` are those about single
+    symbols."""
 
     def __init__(self, ranges: dict[str, Interval]) -> None:
         self.ranges = ranges
         self._facts: dict[str, dict[_Form, tuple[int, Expr]]] = {}
-        """Int expressions that are not negative, by each of their symbols, and by what they are beside a constant: of those that
-        differ in the constant alone, the strongest."""
+        """Nonnegative int expressions, by each of their symbols and by their terms without the constant: of
+        expressions that differ only in the constant, the strongest."""
         self._choices: dict[str, list[Expr]] = {}
         self._conditions: set[Expr] = set()
 
     def has(self, condition: Expr) -> bool:
-        """Whether this very condition was checked."""
+        """Returns whether exactly this condition was checked."""
         return condition in self._conditions
 
     def within(self, name: str, range_: Interval) -> None:
-        """A symbol is in a range."""
+        """Adds the fact that a symbol is in a range."""
         self.ranges[name] = meet(self.ranges.get(name, _ANY), range_)
 
     def nonneg(self, e: Expr) -> None:
-        """An int expression is not negative."""
+        """Adds the fact that an int expression is not negative."""
         if isinstance(e, Int) or e.free_atoms:
             return
         if len(e.free_symbols) == 1 and self._tighten(e):
             return
         constant, form = _form(e)
         for name in e.free_symbols:
-            known = self._facts.setdefault(name, {})
-            last = known.pop(form, None)
-            known[form] = (constant, e) if last is None or constant < last[0] else last
+            facts = self._facts.setdefault(name, {})
+            last = facts.pop(form, None)
+            facts[form] = (constant, e) if last is None or constant < last[0] else last
 
     def _tighten(self, e: Expr) -> bool:
-        """Takes over `scale*symbol + rest >= 0` as a range."""
+        """Adds `scale*symbol + rest >= 0` as a range; returns False if `e` has another form."""
         poly = expand(e)
         factors = [monomial for monomial in poly.terms if monomial]
         if len(factors) != 1 or len(factors[0]) != 1 or not isinstance(symbol := factors[0][0], Sym):
@@ -58,7 +60,7 @@ class Assumptions:
         return True
 
     def holds(self, condition: Expr) -> None:
-        """A condition holds."""
+        """Adds the fact that a condition holds."""
         self._conditions.add(condition)
         if condition.op is AND:
             for arg in condition.args:
@@ -73,21 +75,23 @@ class Assumptions:
                 self.nonneg(fact)
 
     def _differ(self, lhs: Expr, rhs: Expr) -> None:
-        """`symbol != end of its range` moves the end."""
-        for side, other in ((lhs, rhs), (rhs, lhs)):
-            if isinstance(side, Sym) and isinstance(other, Int):
-                known = self.ranges.get(side.name, _ANY)
-                if known.lo == other.value:
-                    self.within(side.name, Interval(other.value + 1, None))
-                if known.hi == other.value:
-                    self.within(side.name, Interval(None, other.value - 1))
+        """Narrows the range of a symbol that differs from an end of it."""
+        match lhs, rhs:
+            case (Sym(name), Int(value)) | (Int(value), Sym(name)):
+                range_ = self.ranges.get(name, _ANY)
+                if range_.lo == value:
+                    self.within(name, Interval(value + 1, None))
+                if range_.hi == value:
+                    self.within(name, Interval(None, value - 1))
+            case _:
+                pass
 
     def about(
         self, names: frozenset[str], positive: Sequence[Expr]
     ) -> Iterator[tuple[list[Expr], frozenset[str]]]:
-        """Expressions that are not negative where `positive` ones are at least 1, and all their symbols: first those over
-        these symbols alone, then those over symbols that are found beside them as well."""
-        # That a symbol is at least 1 is a range.
+        """Yields expressions that are not negative if `positive` ones are at least 1, and all their symbols:
+        first those over these symbols alone, then those over symbols that occur together with them."""
+        # a symbol that is at least 1 has a range, so it needs no fact
         sizes = {add(size, -1): None for size in positive if not isinstance(size, Int | Sym)}
         names = names.union(*(size.free_symbols for size in positive))
         near = dict(sizes)
@@ -95,39 +99,40 @@ class Assumptions:
             near |= {fact: None for fact in self._of(name, positive) if fact.free_symbols <= names}
         if near:
             yield list(near)[:_MAX_FACTS], names
-        found = self._around(names, positive, sizes)
-        if found.keys() - near.keys():
-            yield list(found), names.union(*(e.free_symbols for e in found))
+        around = self._around(names, positive, sizes)
+        if around.keys() - near.keys():
+            yield list(around), names.union(*(e.free_symbols for e in around))
 
     def _around(
         self, names: frozenset[str], positive: Sequence[Expr], sizes: dict[Expr, None]
     ) -> dict[Expr, None]:
-        """At most `_MAX_FACTS` facts. Symbols of few facts come first: those of one with many say little of each."""
-        found = dict(sizes)
-        pending, seen = set(names), set(names)
-        while pending and len(found) < _MAX_FACTS:
+        """At most `_MAX_FACTS` facts. Symbols with few facts come first, because each of their facts tells
+        more."""
+        facts = dict(sizes)
+        pending, visited = set(names), set(names)
+        while pending and len(facts) < _MAX_FACTS:
             name = min(pending, key=lambda name: (len(self._facts.get(name, ())), name))
             pending.remove(name)
             for fact in self._of(name, positive):
-                if len(found) < _MAX_FACTS and fact not in found:
-                    found[fact] = None
-                    pending |= fact.free_symbols - seen
-                    seen |= fact.free_symbols
-        return found
+                if len(facts) < _MAX_FACTS and fact not in facts:
+                    facts[fact] = None
+                    pending |= fact.free_symbols - visited
+                    visited |= fact.free_symbols
+        return facts
 
     def _of(self, name: str, positive: Sequence[Expr]) -> list[Expr]:
-        """The last facts about a symbol."""
+        """The latest facts about a symbol."""
         facts = [fact for _, fact in islice(reversed(self._facts.get(name, {}).values()), _MAX_FACTS)]
         choices = self._choices.get(name, [])[-_MAX_FACTS:]
-        return [*facts[::-1], *(fact for choice in choices for fact in _left(choice, positive))]
+        return [*facts[::-1], *(fact for choice in choices for fact in _remaining(choice, positive))]
 
 
 def _form(e: Expr) -> tuple[int, _Form]:
-    """The constant of an int expression, and the rest of it."""
+    """The constant of an int expression, and its other terms."""
     try:
         poly = expand(e)
     except ExpressionError:
-        return 0, e  # too long
+        return 0, e  # too many terms
     return poly.constant, frozenset((monomial, scale) for monomial, scale in poly.terms.items() if monomial)
 
 
@@ -136,7 +141,7 @@ def _compares_ints(condition: Expr) -> bool:
 
 
 def _facts_of(condition: Expr) -> list[Expr]:
-    """What is not negative where a comparison of ints holds."""
+    """The expressions that are not negative if a comparison of ints holds."""
     lhs, rhs = condition.args
     if condition.op is EQ:
         return [sub(lhs, rhs), sub(rhs, lhs)]
@@ -149,12 +154,12 @@ def _facts_of(condition: Expr) -> list[Expr]:
     return [facts[condition.op]] if condition.op in facts else []
 
 
-def _left(choice: Expr, positive: Sequence[Expr]) -> list[Expr]:
-    """Facts from a choice of which all but one are that a positive size is 0."""
-    left = [arg for arg in choice.args if not _is_zero_of(arg, positive)]
-    if len(left) != 1:
+def _remaining(choice: Expr, positive: Sequence[Expr]) -> list[Expr]:
+    """Facts from a disjunction in which all operands except one claim that a positive size is 0."""
+    remaining = [arg for arg in choice.args if not _is_zero_of(arg, positive)]
+    if len(remaining) != 1:
         return []
-    parts = left[0].args if left[0].op is AND else (left[0],)
+    parts = remaining[0].args if remaining[0].op is AND else (remaining[0],)
     return [fact for part in parts if _compares_ints(part) for fact in _facts_of(part)]
 
 

@@ -1,4 +1,4 @@
-"""What the checks share about one function, and the interface of a check."""
+"""Facts about one function that checks share, and the interface of a check."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from wrapper_ir.verifier.scan import Scanned
 from wrapper_ir.verifier.typeinfo import TypeInfo, TypeTable
 
 Handler = Callable[..., None]
-"""Called with the op's position and the op, whose class is the handler's key."""
+"""Called with the position of an op and the op, which has the class of the handler's key."""
 Handlers = Mapping[type[ir.OpBase], Handler]
 
 RootOffset = tuple[ir.Value, Size]
-"""A root and the byte offset of a tensor's first element in it (for a tensor root: from the root's own)."""
+"""A root, and the byte offset of a tensor's first element in it (for a tensor root, from its first
+element)."""
 
 
 @dataclass(slots=True)
 class Shared:
-    """What the checks of all functions share. `launched` are the extents stated for a kernel and the numbers given to it;
-    `trusted` the symbols that the caller guards."""
+    """State that the checks of all functions share. `launched` are the extents of launches, by kernel and
+    numeric arguments; `trusted` are the symbols that the caller guards."""
 
     analyses: Analyses
     findings: Findings
@@ -37,27 +38,28 @@ class Shared:
 
 
 class FunctionFacts:
-    """Facts about one function. `scanned`, `results`, `special` and `classes` are filled before the first stage, `aliasing` before the
-    second, `places` while it runs."""
+    """Facts about one function. `scanned`, `results`, `special` and `classes` are filled before the first
+    stage, `aliasing` before the second, `places` while it runs."""
 
     def __init__(self, function: ir.Function, shared: Shared) -> None:
         self.function = function
         self.analyses = shared.analyses
         self.types = shared.types
-        is_main = function is shared.analyses.program.functions[0]
-        self.proofs = Proofs(shared.analyses, shared.obligations, shared.trusted if is_main else frozenset())
+        self.is_main = function is shared.analyses.program.functions[0]
+        trusted = shared.trusted if self.is_main else frozenset()
+        self.proofs = Proofs(shared.analyses, shared.obligations, trusted)
         self.scanned: list[Scanned] = []
         self.results: list[list[ir.Value]] = []
         self.special: dict[int, list[tuple[ir.Value, TypeInfo]]] = {}
-        """By position, the results whose types hold symbols, or are wrong by themselves."""
+        """By position, the results whose types contain symbols or are invalid by themselves."""
         self.wrong: list[tuple[int, ir.Value]] = []
-        """Those that are wrong by themselves, with their positions."""
+        """The results whose types are invalid by themselves, with their positions."""
         self.classes: set[type[ir.OpBase]] = set()
         """Classes of ops that occur."""
         self.symbolic = False
-        """Whether an op holds an expression that is not a constant, or has a result in `special`."""
+        """True if an op contains an expression that is not a constant, or has a result in `special`."""
         self.asynchronous = False
-        """Whether any op runs on another stream than the current one, or does not wait for its end."""
+        """True if an op uses another stream than the current one, or does not block."""
         self.positions: dict[str, int] = {}
         """Position of each name's definition; -1 for parameters."""
         self.aliasing: Aliasing
@@ -71,23 +73,25 @@ class FunctionFacts:
         self._findings.add(code, message, self.function, position)
 
     def place(self, value: ir.Value) -> RootOffset:
-        """Where a tensor starts. A tensor that is not a view, or may alias, is its own root here."""
-        found = self.places.get(value.name)
-        return (value, 0) if found is None else found
+        """The root and byte offset of a tensor. A tensor that is not a view, or may alias, counts as a
+        root."""
+        place = self.places.get(value.name)
+        return (value, 0) if place is None else place
 
     def capacity(self, root: ir.Value) -> Size:
         """Bytes from the start of a root to its end."""
         return self.types(root.type).extent
 
     def within(self, root: ir.Value, first: Size, need: Size) -> tuple[tuple[tuple[Size, Size], ...], ...]:
-        """What holds where `need` bytes from `first` on are inside a root, as alternatives of a claim."""
+        """The alternatives of a claim that `need` bytes from `first` on are inside a root."""
         inside: tuple[tuple[Size, Size], ...] = ((0, first), (first + need, self.capacity(root)))
         if ir.is_tensor(root) and not _is_dense(root.type):
             inside += tuple((1, n) for n in sizes_of(root))  # an empty view reads no bytes
         return (inside,)
 
     def require(self, claim: Claim, code: str, message: Callable[[], str], position: int) -> bool:
-        """Reports a claim that is disproved, and records one that is open. Returns False for the first."""
+        """Reports a disproved claim, and adds an obligation for an open one. Returns False if it is
+        disproved."""
         decided = self.proofs.decide(claim)
         self._settle(decided, code, message, position)
         return decided[0] is not Verdict.DISPROVED
@@ -101,7 +105,8 @@ class FunctionFacts:
         position: int,
         unless: tuple[Expr, ...] = (),
     ) -> None:
-        """As `require`, of the claim that `size` is a multiple of `divisor`, or one of `unless` is 0."""
+        """As `require`, for the claim that `size` is a multiple of `divisor`, or that one of `unless` is
+        0."""
         self._settle(self.proofs.multiple(divisor, size, unless), code, message, position)
 
     def _settle(
@@ -111,8 +116,8 @@ class FunctionFacts:
         if verdict is Verdict.DISPROVED:
             self.report(code, message(), position)
         elif verdict is Verdict.OPEN:
-            found = Obligation(self.function.name, position, condition, message(), code)
-            self._obligations.found.append(found)
+            obligation = Obligation(self.function.name, position, condition, message(), code)
+            self._obligations.found.append(obligation)
 
     def require_apart(
         self,
@@ -124,8 +129,8 @@ class FunctionFacts:
         *,
         or_same_start: bool = False,
     ) -> None:
-        """Requires that two tensors, of which it is known that they may share a storage, share no bytes; with
-        `or_same_start`, or all from the same first byte on."""
+        """Requires that two tensors that may share a storage share no bytes, or, if `or_same_start`, that
+        both start at the same byte."""
         (root_a, start_a), (root_b, start_b) = self.place(a), self.place(b)
         if root_a != root_b:
             self.report(code, message(), position)
@@ -143,19 +148,16 @@ class FunctionFacts:
         self.require(Claim(either, (*sizes_of(a), *sizes_of(b))), code, message, position)
 
     def same_window(self, a: ir.Value, b: ir.Value) -> bool:
-        """Whether two tensors of one storage are the same elements in the same order."""
+        """Returns whether two tensors of one storage are the same elements in the same order."""
         if not ir.is_tensor(a) or not ir.is_tensor(b):
             return False
-        x, y = a.type, b.type
-        return self.place(a) == self.place(b) and (x.dtype, x.sizes, x.strides) == (
-            y.dtype,
-            y.sizes,
-            y.strides,
-        )
+        x, y = ((v.type.dtype, v.type.sizes, v.type.strides) for v in (a, b))
+        return x == y and self.place(a) == self.place(b)
 
 
 def _is_dense(type: ir.TensorType) -> bool:
-    """Whether the extent of the layout is the number of elements, so that it is right for empty tensors too."""
+    """Returns whether the extent of the layout equals the number of elements, so that it also holds for empty
+    tensors."""
     return ir.is_contiguous(type.sizes, type.strides) or prove_eq(
         ir.extent_elements(type.sizes, type.strides), ir.numel(type.sizes)
     )
@@ -169,7 +171,7 @@ def sizes_of(value: ir.Value) -> tuple[Expr, ...]:
 
 
 class Check:
-    """A check of one function: handlers by op class, one for every op, and a last word."""
+    """A check of one function: handlers by op class, a handler of every op, and a final step."""
 
     def __init__(self, facts: FunctionFacts) -> None:
         self.facts = facts

@@ -1,4 +1,4 @@
-"""Collects what checks report and turns it into diagnostics with their surroundings."""
+"""Collects the findings of checks and renders them as diagnostics with an excerpt of the program."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ _LIMIT = 200
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One broken rule and its place; `position` is the op's index, -1 for the function or the program."""
+    """One broken rule and its place; `position` is the index of the op, -1 for the function or the
+    program."""
 
     code: str
     message: str
@@ -22,26 +23,26 @@ class Finding:
 
 
 class Findings:
-    """All findings of one verification, at most a fixed number; repeated ones are kept once."""
+    """All findings of one verification, at most `_LIMIT`, without duplicates."""
 
     def __init__(self, program: ir.Program) -> None:
         self._program = program
-        self._found: dict[tuple[str, str, int, str], Finding] = {}
+        self._findings: dict[tuple[str, str, int, str], Finding] = {}
 
     def __len__(self) -> int:
-        return len(self._found)
+        return len(self._findings)
 
     def add(self, code: str, message: str, function: ir.Function | None = None, position: int = -1) -> None:
-        """Records a finding."""
-        if len(self._found) < _LIMIT:
+        """Adds a finding."""
+        if len(self._findings) < _LIMIT:
             name = "" if function is None else function.name
-            self._found.setdefault(
+            self._findings.setdefault(
                 (name, code, position, message), Finding(code, message, function, position)
             )
 
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """The findings in order of their discovery, with the op in its surroundings."""
-        return tuple(self._render(f) for f in self._found.values())
+        """The findings in order of their discovery, each with an excerpt around the op."""
+        return tuple(self._render(f) for f in self._findings.values())
 
     def _render(self, finding: Finding) -> Diagnostic:
         function, position = finding.function, finding.position
@@ -61,12 +62,12 @@ class Findings:
 
 
 def _excerpt(function: ir.Function, position: int, program: ir.Program) -> str:
-    # Imported here: only broken programs need the printer.
+    # imported here because only invalid programs need the printer
     from wrapper_ir.text import print_excerpt
 
     try:
         return print_excerpt(function, position, program)
-    except Exception as error:  # the op may hold anything, and its report must still come out
+    except Exception as error:  # an invalid op may contain any object, and must still be reported
         return f"(cannot be printed: {type(error).__name__}: {error})"
 
 

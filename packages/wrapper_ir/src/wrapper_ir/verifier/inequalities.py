@@ -1,4 +1,5 @@
-"""Proofs that a polynomial of sizes is not negative, from ranges and from facts (polynomials that are not)."""
+"""Proves that a polynomial of sizes is not negative, from ranges and from facts (other nonnegative
+polynomials)."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from wrapper_ir.expr.order import factor_key
 Terms = Mapping[Monomial, int]
 Ranges = Mapping[str, Interval]
 _Places = Mapping[tuple[Expr, bool], Sequence[int]]
-"""The places of facts, by the first factor of each of their monomials, and whether that one is added."""
+"""The indices of facts, by the first factor of each monomial, and whether its coefficient is positive."""
 
 _ANY = Interval()
 _Key = frozenset[tuple[Monomial, int]]
@@ -28,7 +29,7 @@ def terms_of(e: Expr) -> Terms:
 
 
 def nonneg(e: Expr, ranges: Ranges) -> bool:
-    """Whether `e >= 0` follows from the ranges; False says nothing."""
+    """Returns whether `e >= 0` follows from the ranges; False means unknown."""
     if isinstance(e, Int):
         return e.value >= 0
     if prove_nonneg(e, ranges):
@@ -37,7 +38,7 @@ def nonneg(e: Expr, ranges: Ranges) -> bool:
 
 
 def follows(e: Expr, ranges: Ranges, facts: Sequence[Terms]) -> bool:
-    """Whether `e >= 0` follows from the ranges and from facts, which are polynomials that are not negative."""
+    """Returns whether `e >= 0` follows from the ranges and from facts, which are nonnegative polynomials."""
     if not facts:
         return False
     terms = dict(terms_of(e))
@@ -47,29 +48,29 @@ def follows(e: Expr, ranges: Ranges, facts: Sequence[Terms]) -> bool:
 
 
 def _places(facts: Sequence[Terms]) -> _Places:
-    found: dict[tuple[Expr, bool], list[int]] = {}
+    places: dict[tuple[Expr, bool], list[int]] = {}
     for place, fact in enumerate(facts):
         for monomial, scale in fact.items():
             if monomial:
-                found.setdefault((monomial[0], scale > 0), []).append(place)
-    return found
+                places.setdefault((monomial[0], scale > 0), []).append(place)
+    return places
 
 
 def _signs(facts: Sequence[Terms]) -> set[tuple[str, bool]]:
-    """The symbols of facts, and whether they are added; both where a symbol is more than a term of a sum."""
-    found: set[tuple[str, bool]] = set()
+    """The symbols of facts, and whether their coefficient is positive; both signs if a symbol is part of a
+    larger term."""
+    signs: set[tuple[str, bool]] = set()
     for fact in facts:
         for monomial, scale in fact.items():
             is_symbol = len(monomial) == 1 and isinstance(monomial[0], Sym)
-            signs = (scale > 0,) if is_symbol else (False, True)
-            found.update(
-                (name, sign) for factor in monomial for name in factor.free_symbols for sign in signs
-            )
-    return found
+            own = (scale > 0,) if is_symbol else (False, True)
+            signs.update((name, sign) for factor in monomial for name in factor.free_symbols for sign in own)
+    return signs
 
 
 class _Search:
-    """Takes facts, times factors that are not negative, off a polynomial until what is left is not negative."""
+    """Subtracts facts times nonnegative factors from a polynomial until the remainder is not negative by the
+    ranges."""
 
     def __init__(self, ranges: Ranges, facts: Sequence[Terms]) -> None:
         self._ranges = ranges
@@ -77,16 +78,17 @@ class _Search:
         self._places = _places(facts)
         self._signs = _signs(facts)
         self._open: set[_Key] = set()
-        """Polynomials that are not proved by ranges."""
-        self._seen: set[_Key] = set()
+        """Polynomials that the ranges do not prove."""
+        self._visited: set[_Key] = set()
         self._steps = _STEPS
         self._is_cut = False
-        """Whether the depth or the number of steps kept the search from a fact."""
+        """True if the limit of depth or steps ended the search before all facts were tried."""
 
     def finds(self, terms: dict[Monomial, int]) -> bool:
-        """Searches depth by depth: what follows from one fact is found however many other facts there are."""
+        """Searches by iterative deepening, so that a proof from one fact is found among any number of
+        facts."""
         for depth in range(1, _DEPTH + 1):
-            self._seen, self._steps, self._is_cut = set(), _STEPS, False
+            self._visited, self._steps, self._is_cut = set(), _STEPS, False
             if self._reaches(terms, depth):
                 return True
             if not self._is_cut:
@@ -95,12 +97,12 @@ class _Search:
 
     def _reaches(self, terms: dict[Monomial, int], depth: int) -> bool:
         key = frozenset(terms.items())
-        if key in self._seen:
+        if key in self._visited:
             return False
         if self._steps <= 0:
             self._is_cut = True
             return False
-        self._seen.add(key)
+        self._visited.add(key)
         self._steps -= 1 + len(terms) // _MAX_TERMS
         if self._has_no_end(terms):
             return False
@@ -119,7 +121,8 @@ class _Search:
         return False
 
     def _has_no_end(self, terms: Terms) -> bool:
-        """Whether a symbol, in whose range there is no end, makes `terms` as negative as one likes, whatever facts say."""
+        """Returns whether a symbol with an unbounded range makes `terms` arbitrarily negative, regardless of
+        facts."""
         for monomial, scale in terms.items():
             if len(monomial) != 1 or not isinstance(symbol := monomial[0], Sym):
                 continue
@@ -141,16 +144,16 @@ class _Search:
         return (self._facts[place] for place in sorted(places))
 
     def _without(self, terms: dict[Monomial, int], fact: Terms) -> list[dict[Monomial, int]]:
-        """`terms` less multiples of a fact, each of which cancels one of the terms."""
-        found = []
+        """`terms` minus a multiple of a fact, for each multiple that cancels one of the terms."""
+        remainders = []
         for own, scale in terms.items():
             for other, by in fact.items():
                 if not other or (scale > 0) is not (by > 0):
                     continue
                 factor = _quotient(own, other)
                 if factor is not None and self._is_nonneg(factor):
-                    found.append(_less(terms, scale, fact, by, factor))
-        return found
+                    remainders.append(_less(terms, scale, fact, by, factor))
+        return remainders
 
     def _is_nonneg(self, factor: Monomial) -> bool:
         for one in factor:
@@ -181,7 +184,7 @@ def _less(terms: Terms, scale: int, fact: Terms, by: int, factor: Monomial) -> d
 
 
 def meet(a: Interval, b: Interval) -> Interval:
-    """What is in both; `a` where nothing is."""
+    """The intersection of both intervals; `a` if it is empty."""
     lows = [x for x in (a.lo, b.lo) if x is not None]
     highs = [x for x in (a.hi, b.hi) if x is not None]
     try:

@@ -1,5 +1,5 @@
-"""Checks of tensors whose types nothing else holds them to: outputs that a library may resize, parameters and results of
-the program's own functions."""
+"""Creates assertions for tensors whose layouts nothing else guarantees: out arguments that a library may
+resize, and parameters and results of the program's functions."""
 
 from __future__ import annotations
 
@@ -8,33 +8,36 @@ from collections.abc import Iterator
 from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.references import loop_bodies
-from wrapper_ir.expr import Expr, Int, Sym
+from wrapper_ir.analysis.sizes import declared_size
+from wrapper_ir.expr import Expr, Sym
 from wrapper_ir.verifier.checks.shapes import CHECKED_OUTPUTS
 
 _LOOK_AHEAD = 16
-"""Ops after a position that are searched for an assertion of an earlier run."""
+"""Number of ops after a position that are searched for an assertion of an earlier run."""
 
 
 def layout_checks(function: ir.Function, analyses: Analyses) -> Iterator[tuple[int, ir.AssertLayout]]:
-    """Assertions, each with the position of the op that it is put before. Assertions that are there already are left out."""
-    known = {*function.captures, *(op.symbol for op in function.ops_of(ir.Define))}
+    """Assertions, each with the position of the op to insert it before, except those that already exist."""
+    defined = {*function.captures, *(op.symbol for op in function.ops_of(ir.Define))}
     for position, check in _all(function, analyses):
-        symbols = frozenset[str]().union(
-            *(e.free_symbols for shape in (*check.sizes, *check.strides) for e in shape)
-        )
-        # a size under a symbol that has no value in this function says nothing here
-        if symbols <= known and check not in function.body[position : position + _LOOK_AHEAD]:
+        symbols = frozenset[str]().union(*(e.free_symbols for e in ir.exprs(check)))
+        # a symbol without a value in this function cannot be checked here
+        if symbols <= defined and check not in function.body[position : position + _LOOK_AHEAD]:
             yield position, check
 
 
 def output_checks(function: ir.Function, analyses: Analyses) -> Iterator[tuple[int, ir.AssertLayout]]:
-    """As `layout_checks`, of outputs and of stacked trips alone: all that a program without symbols needs."""
-    for position, op in enumerate(function.body):
+    """As `layout_checks`, only for out arguments and stacked trips, which suffices for a program without
+    symbols."""
+    for position, op in function.positions_of(ir.CallExtern, ir.WhileLoop):
         checks: Iterator[ir.AssertLayout] = iter(())
-        if isinstance(op, ir.CallExtern):
-            checks = _outputs(op, analyses)
-        elif isinstance(op, ir.WhileLoop) and op.stacked:
-            checks = (_check(value, "a result", op) for value in _unlike(op, analyses))
+        match op:
+            case ir.CallExtern():
+                checks = _outputs(op, analyses)
+            case ir.WhileLoop() if op.stacked:
+                checks = (_check(value, "a result", op) for value in _differing(op, analyses))
+            case _:
+                pass
         for check in checks:
             if check not in function.body[position + 1 : position + 1 + _LOOK_AHEAD]:
                 yield position + 1, check
@@ -45,13 +48,16 @@ def _all(function: ir.Function, analyses: Analyses) -> Iterator[tuple[int, ir.As
     if function is not analyses.program.main:
         yield from _parameters(function, defined)
     for position, op in enumerate(function.body):
-        if isinstance(op, ir.CallExtern):
-            yield from ((position + 1, check) for check in _outputs(op, analyses))
-        elif isinstance(op, ir.CallingOp):
-            for value in _unlike(op, analyses):
-                place = _after(value, defined, position)
-                if ir.is_used(value, function.body[place:]):  # else it may have ended
-                    yield place, _check(value, "a result", op)
+        match op:
+            case ir.CallExtern():
+                yield from ((position + 1, check) for check in _outputs(op, analyses))
+            case ir.CallSubgraph() | ir.Switch() | ir.WhileLoop():
+                for value in _differing(op, analyses):
+                    place = _after(value, defined, position)
+                    if ir.is_used(value, function.body[place:]):  # otherwise it may have been freed
+                        yield place, _check(value, "a result", op)
+            case _:
+                pass
     if function.name in analyses.get(loop_bodies):
         yield from _carried(function)
 
@@ -59,7 +65,7 @@ def _all(function: ir.Function, analyses: Analyses) -> Iterator[tuple[int, ir.As
 def _check(
     value: ir.Value[ir.TensorType], what: str, op: ir.Op, type: ir.TensorType | None = None
 ) -> ir.AssertLayout:
-    """That a tensor has the layout of `type`, by default its own."""
+    """Asserts that a tensor has the layout of `type`, by default of its own type."""
     type = type or value.type
     return ir.AssertLayout(
         tensors=(value,), sizes=(type.sizes,), strides=(type.strides,), message=what, prov=op.prov
@@ -72,79 +78,68 @@ def _after(value: ir.Value[ir.TensorType], defined: dict[str, int], position: in
 
 
 def _outputs(op: ir.CallExtern, analyses: Analyses) -> Iterator[ir.AssertLayout]:
-    """A library resizes an output of another shape than its result, unless the verifier knows the shape."""
+    """Checks out arguments, because a library resizes those of another shape than its result. The verifier
+    checks the shapes of `CHECKED_OUTPUTS`."""
     info = analyses.extern_info.get(op.target)
     if info is None or not info.outs or op.target in CHECKED_OUTPUTS:
         return
     for name, arg in op.kwargs:
-        for value in _tensors(arg) if name in info.outs else ():
-            yield _check(value, f"out argument of {op.target}", op)
-
-
-def _tensors(arg: ir.Arg) -> Iterator[ir.Value[ir.TensorType]]:
-    if ir.is_tensor(arg):
-        yield arg
-    elif isinstance(arg, tuple):
-        for item in arg:
-            yield from _tensors(item)
+        if name in info.outs:
+            for value in filter(ir.is_tensor, ir.values_in(arg, [])):
+                yield _check(value, f"out argument of {op.target}", op)
 
 
 def _parameters(function: ir.Function, defined: dict[str, int]) -> Iterator[tuple[int, ir.AssertLayout]]:
-    """A caller's arguments are equal to what a parameter says in numbers and captured symbols, and in symbols that the
-    function reads off parameters; other sizes say something of their own."""
-    read = set(function.captures)
-    for op in function.body:
-        if isinstance(op, ir.Define) and _is_read(op):
-            read.add(op.symbol)
+    """Checks parameters with sizes that a call does not guarantee. A call guarantees sizes that are
+    constants, depend on captured symbols, or are symbols that the function reads from a parameter."""
+    captures = set(function.captures)
+    read = captures | {op.symbol for op in function.ops_of(ir.Define) if _is_read(op)}
     for param in function.params:
         value = param.value
         if not ir.is_tensor(value):
             continue
         dims = (*value.type.sizes, *value.type.strides)
-        if all(
-            e.free_symbols <= set(function.captures) or (isinstance(e, Sym) and e.name in read) for e in dims
-        ):
+        if all(e.free_symbols <= captures or (isinstance(e, Sym) and e.name in read) for e in dims):
             continue
         position = _after(value, defined, -1)
-        if ir.is_used(value, function.body[position:]):  # else it may have ended
+        if ir.is_used(value, function.body[position:]):  # otherwise it may have been freed
             yield position, _check(value, "a parameter", function.body[max(position - 1, 0)])
 
 
 def _carried(body: ir.Function) -> Iterator[tuple[int, ir.AssertLayout]]:
-    """The next trip of a loop gets what this one returns: it has the layout of the parameter where that says one."""
+    """Checks results of a loop body, which are arguments of the next trip, against the layouts of
+    parameters."""
     for param, value in zip(body.params, body.returns.values, strict=False):
-        type = param.value.type
-        if not isinstance(type, ir.TensorType) or not ir.is_tensor(value):
+        if not ir.is_tensor(param.value) or not ir.is_tensor(value):
             continue
-        # a type over captured symbols says more than that there are sizes
+        type = param.value.type
+        # symbols that are not captured have the value of each argument
         if ir.type_symbols(type) & set(body.captures) and not _same(type, value, body):
             yield len(body.body) - 1, _check(value, "carried", body.returns, type)
 
 
 def _is_read(op: ir.Define) -> bool:
-    """Whether a symbol is a size of a tensor whose type has that symbol there."""
-    if not isinstance(op.expr, ir.SizeOf | ir.StrideOf) or not ir.is_tensor(op.expr.value):
-        return False
-    type = op.expr.value.type
-    dims = type.sizes if isinstance(op.expr, ir.SizeOf) else type.strides
-    return dims[op.expr.dim] == Sym(op.symbol)
+    """Returns whether the op reads a symbol from a size or stride that is this symbol in the tensor's
+    type."""
+    return declared_size(op.expr) == Sym(op.symbol)
 
 
-def _unlike(op: ir.CallingOp, analyses: Analyses) -> Iterator[ir.Value[ir.TensorType]]:
-    """Results whose types are other expressions than those of what a function returns. How many trips a loop makes, and so
-    how long its stacked results are, is known only after it."""
-    if isinstance(op, ir.WhileLoop) and op.stacked:
-        yield from filter(ir.is_tensor, op.results)
+def _differing(op: ir.CallingOp, analyses: Analyses) -> Iterator[ir.Value[ir.TensorType]]:
+    """Results whose types have other expressions than the values that a function returns. The number of
+    trips, which is the size of stacked results, is known only after the loop."""
+    loop = op if isinstance(op, ir.WhileLoop) else None
+    if loop is not None and loop.stacked:
+        yield from filter(ir.is_tensor, loop.results)
         return
-    names = (op.body_fn,) if isinstance(op, ir.WhileLoop) else ir.callees(op)
+    names = ir.callees(op) if loop is None else (loop.body_fn,)
     functions = [analyses.functions[name] for name in names]
     for number, result in enumerate(op.results):
         if not ir.is_tensor(result):
             continue
         same = all(_same(result.type, f.returns.values[number], f) for f in functions)
-        if isinstance(op, ir.WhileLoop):  # without a trip, a result is what was carried in
-            carried = op.carried[number]
-            same = same and isinstance(carried, ir.Value) and carried.type == result.type
+        if loop is not None:  # without a trip, a result is the carried argument
+            carried = loop.carried[number]
+            same = same and ir.is_tensor(carried) and carried.type == result.type
         if not same:
             yield result
 
@@ -157,4 +152,4 @@ def _same(type: ir.TensorType, returned: ir.Arg, function: ir.Function) -> bool:
 
 
 def _same_number(a: Expr, b: Expr, function: ir.Function) -> bool:
-    return a == b and (isinstance(a, Int) or a.free_symbols <= set(function.captures))
+    return a == b and a.free_symbols <= set(function.captures)

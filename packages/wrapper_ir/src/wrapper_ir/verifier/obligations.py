@@ -1,4 +1,4 @@
-"""What the verifier can neither prove nor disprove: bounds that have to be checked when the program runs."""
+"""Bounds that the verifier can neither prove nor disprove, so that they must be checked at run time."""
 
 from __future__ import annotations
 
@@ -15,8 +15,14 @@ def as_size(e: Expr) -> Size:
     return e.value if isinstance(e, Int) else e
 
 
+def as_numbers(*sizes: Size) -> tuple[int, ...] | None:
+    """The sizes as ints; None if one is not a constant."""
+    numbers = tuple(size for size in sizes if isinstance(size, int))
+    return numbers if len(numbers) == len(sizes) else None
+
+
 class Verdict(enum.Enum):
-    """What is known about a claim: it holds for all sizes, for none, or only a run can tell."""
+    """The state of a claim: it holds for all sizes, for none, or depends on the sizes at run time."""
 
     PROVED = "proved"
     DISPROVED = "disproved"
@@ -32,7 +38,7 @@ class Side(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One of `unless` is 0, or all inequalities `lhs <= rhs` of one of `either` hold."""
+    """The claim that one of `unless` is 0, or that all inequalities `lhs <= rhs` of one of `either` hold."""
 
     either: tuple[tuple[tuple[Size, Size], ...], ...]
     unless: tuple[Expr, ...] = ()
@@ -40,8 +46,10 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Obligation:
-    """An open bound: `condition`, over symbols that are defined before the op, has to hold for the op at `position`.
-    `message` names op, value and sizes; `code` is the rule that a program breaks for which the condition fails."""
+    """An open bound: `condition` must hold for the op at `position`; its symbols are defined before the op.
+
+    `message` names op, value and sizes. `code` is the rule that is broken if the condition fails.
+    """
 
     function: str
     position: int
@@ -52,7 +60,8 @@ class Obligation:
 
 @dataclass(slots=True)
 class Obligations:
-    """All obligations of a program. `ranges` are the ends of declared ranges that proofs rest on, by symbol."""
+    """All obligations of a program. `ranges` are the ends of declared ranges that proofs depend on, by
+    symbol."""
 
     found: list[Obligation] = field(default_factory=list)
     ranges: dict[str, set[Side]] = field(default_factory=dict)

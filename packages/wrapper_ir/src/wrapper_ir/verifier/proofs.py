@@ -1,13 +1,15 @@
-"""Claims about symbolic sizes: proved from what a run is sure to have checked, disproved, or left open.
+"""Decides claims about symbolic sizes: proved from facts that are checked at run time, disproved, or left
+open.
 
-A proof may rest on definitions (a size is not negative), on the assertions that the program has made by then, and on
-claims that were left open before: these are checked when the program runs. Where it takes more, it rests on declared
-ranges, which are noted, since they are checked too. A claim is disproved where it fails for all sizes in range.
+A proof may use definitions (a size is not negative), earlier assertions of the program, and claims that were
+left open before, because these are checked at run time. If these do not suffice, it uses declared ranges and
+notes them, so that they are checked too. A claim is disproved if it fails for all sizes in range.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from math import gcd
 
 from wrapper_ir.analysis.memo import Analyses
@@ -38,6 +40,7 @@ from wrapper_ir.verifier.obligations import Claim, Obligations, Side, Size, Verd
 
 _DEPTH = 8
 _FALSE = or_()
+_ZERO = Int(0)
 _ANY = Interval()
 _Inequality = tuple[Size, Size]
 
@@ -48,30 +51,30 @@ def shown(size: Size) -> str:
 
 
 class Proofs:
-    """Claims within one function; definitions and assertions come in as the walk passes them. Symbols in `trusted` are
-    in their declared ranges."""
+    """Claims within one function; definitions and assertions are added as the walk visits them. Symbols in
+    `trusted` are in their declared ranges."""
 
     def __init__(
         self, analyses: Analyses, obligations: Obligations, trusted: frozenset[str] = frozenset()
     ) -> None:
         self._declared = _declared(analyses)
-        self._rested = obligations.ranges
-        known = {name: self._declared[name] for name in trusted if name in self._declared}
-        self._assumptions = Assumptions(known)
+        self._dependencies = obligations.ranges
+        ranges = {name: self._declared[name] for name in trusted if name in self._declared}
+        self._assumptions = Assumptions(ranges)
         self._definitions: dict[str, Expr] = {}
         self._proved: set[Claim] = set()
 
-    # --- what is known
+    # --- facts
 
     def define(self, symbol: str, source: Expr, expr: Expr) -> None:
-        """`symbol` is `source`, which equals `expr` as far as types tell."""
+        """Adds the fact that `symbol` is `source`, which equals `expr` according to types."""
         if source.kind is SymKind.INT:
             self._assumptions.within(symbol, bounds(source, self._assumptions.ranges))
         if not expr.free_atoms and symbol not in expr.free_symbols:
             self._definitions.setdefault(symbol, expr)
 
     def assume(self, condition: Expr) -> None:
-        """A condition that has been checked when what follows runs."""
+        """Adds a condition that is checked before the following ops run."""
         if condition.op is EQ:
             for side, other in (condition.args, condition.args[::-1]):
                 if isinstance(side, Sym) and self._is_free(side.name, other):
@@ -80,13 +83,13 @@ class Proofs:
         self._assumptions.holds(condition)
 
     def _is_free(self, name: str, other: Expr) -> bool:
-        """Whether a symbol can be replaced by what it equals."""
+        """Returns whether a symbol can be replaced by an equal expression."""
         if name in self._definitions or other.free_atoms:
             return False
         return name not in self._reduce(other).free_symbols
 
     def exists(self, sizes: Iterable[Expr]) -> None:
-        """There is a tensor of these sizes, so none is negative."""
+        """Adds the fact that a tensor of these sizes exists, so none is negative."""
         for size in sizes:
             if size.kind is SymKind.INT:
                 self._assumptions.nonneg(size)
@@ -94,8 +97,8 @@ class Proofs:
     # --- deciding
 
     def decide(self, claim: Claim) -> tuple[Verdict, Expr]:
-        """The verdict, and the condition that is left to check: false for a claim that is disproved. An open claim is
-        taken to hold from here on."""
+        """The verdict, and the condition to check at run time (false unless open). An open claim is assumed
+        from here on."""
         if claim in self._proved or self._is_proved(claim):
             self._proved.add(claim)
             return Verdict.PROVED, _FALSE
@@ -109,7 +112,7 @@ class Proofs:
         return Verdict.OPEN, condition
 
     def multiple(self, divisor: int, e: Size, unless: tuple[Expr, ...] = ()) -> tuple[Verdict, Expr]:
-        """As `decide`, of the claim that `e` is a multiple of `divisor`, or one of `unless` is 0."""
+        """As `decide`, for the claim that `e` is a multiple of `divisor`, or that one of `unless` is 0."""
         terms: Terms = {(): e} if isinstance(e, int) else terms_of(self._reduce(e))
         if not any(scale % divisor for scale in terms.values()):
             return Verdict.PROVED, _FALSE
@@ -127,27 +130,27 @@ class Proofs:
         return Verdict.OPEN, condition
 
     def _are_multiples(self, divisor: int, terms: Terms) -> bool:
-        """Whether it was checked of each monomial that it is what its term lacks to be a multiple."""
-        lacking = {m: divisor // gcd(scale, divisor) for m, scale in terms.items() if scale % divisor}
-        return all(m and self._assumptions.has(eq(mod(mul(*m), by), 0)) for m, by in lacking.items())
+        """Returns whether assertions make each term a multiple: its monomial is one of the missing factor."""
+        missing = {m: divisor // gcd(scale, divisor) for m, scale in terms.items() if scale % divisor}
+        return all(m and self._assumptions.has(eq(mod(mul(*m), by), 0)) for m, by in missing.items())
 
     def proves(self, lhs: Size, rhs: Size) -> bool:
-        """Whether `lhs <= rhs` is proved."""
+        """Returns whether `lhs <= rhs` is proved."""
         return self._le(lhs, rhs, ())
 
     def negative(self, e: Expr) -> bool:
-        """Whether `e` is below 0 for all sizes in range."""
-        return e.kind is SymKind.INT and not isinstance(e, Int) and self._le(e, -1, (), rest=False)
+        """Returns whether `e`, which is not a constant, is negative for all sizes in range."""
+        return e.kind is SymKind.INT and not isinstance(e, Int) and self._le(e, -1, (), depends=False)
 
     def differ(self, a: Expr, b: Expr) -> bool:
-        """Whether two sizes are different for all sizes in range."""
+        """Returns whether two sizes differ for all sizes in range."""
         return a is not b and (self._exceeds(a, b) or self._exceeds(b, a))
 
     def _is_proved(self, claim: Claim) -> bool:
-        """Whether it holds where none of the sizes that excuse it is 0."""
-        if any(isinstance(n, Int) and n.value == 0 for n in claim.unless):
+        """Returns whether it holds if none of `unless` is 0."""
+        if _ZERO in claim.unless:
             return True
-        sizes = tuple(n for n in claim.unless if not isinstance(n, Int))
+        sizes = _symbolic(claim.unless)
         return any(all(self._le(a, b, sizes) for a, b in alternative) for alternative in claim.either)
 
     def _is_refuted(self, claim: Claim) -> bool:
@@ -156,32 +159,33 @@ class Proofs:
         )
 
     def _exceeds(self, a: Size, b: Size) -> bool:
-        """Whether `a > b` for all sizes in range."""
-        return self._le(add(b, 1), a, (), rest=False)
+        """Returns whether `a > b` for all sizes in range."""
+        return self._le(add(b, 1), a, (), depends=False)
 
     def _condition(self, claim: Claim) -> Expr:
-        sizes = tuple(n for n in claim.unless if not isinstance(n, Int))
+        sizes = _symbolic(claim.unless)
         excuses = [eq(n, 0) for n in sizes if not nonneg(sub(n, 1), self._assumptions.ranges)]
         return or_(*excuses, *(self._conjunction(alternative, sizes) for alternative in claim.either))
 
     def _conjunction(self, alternative: tuple[_Inequality, ...], sizes: tuple[Expr, ...]) -> Expr:
-        left = [(as_expr(a), as_expr(b)) for a, b in alternative if not self._le(a, b, sizes)]
-        if len(left) == 2 and left[0] == left[1][::-1]:
-            return eq(*left[0])
-        return and_(*(at_most(a, b) for a, b in left))
+        unproved = [(as_expr(a), as_expr(b)) for a, b in alternative if not self._le(a, b, sizes)]
+        if len(unproved) == 2 and unproved[0] == unproved[1][::-1]:
+            return eq(*unproved[0])
+        return and_(*(at_most(a, b) for a, b in unproved))
 
-    def _le(self, a: Size, b: Size, sizes: tuple[Expr, ...], *, rest: bool = True) -> bool:
-        """Whether `a <= b` where `sizes` are at least 1. `rest` notes the ranges that this rests on."""
+    def _le(self, a: Size, b: Size, sizes: tuple[Expr, ...], *, depends: bool = True) -> bool:
+        """Returns whether `a <= b` if `sizes` are at least 1. If `depends`, notes the declared ranges that it
+        uses."""
         if a is b:
             return True
         if isinstance(a, int) and isinstance(b, int):
             return a <= b
         try:
-            return self._follows(sub(b, a), sizes, rest)
+            return self._follows(sub(b, a), sizes, depends)
         except ExpressionError:
-            return False  # too large to tell
+            return False  # the polynomial is too large
 
-    def _follows(self, e: Expr, sizes: tuple[Expr, ...], rest: bool) -> bool:
+    def _follows(self, e: Expr, sizes: tuple[Expr, ...], depends: bool) -> bool:
         ranges = self._assumptions.ranges
         if nonneg(e, ranges):
             return True
@@ -190,19 +194,19 @@ class Proofs:
             return True
         names = e.free_symbols | reduced.free_symbols
         if bounds(reduced, {name: self._range(name, (Side.LOWER, Side.UPPER)) for name in names}).high < 0:
-            return False  # whatever else is known
-        if self._at_levels(reduced, names, sizes, [], rest):
+            return False  # no facts can prove it
+        if self._at_levels(reduced, names, sizes, [], depends):
             return True
         for facts, beside in self._assumptions.about(names, sizes):
             terms = [terms_of(self._reduce(fact)) for fact in facts]
-            if self._at_levels(reduced, names | beside, sizes, terms, rest):
+            if self._at_levels(reduced, names | beside, sizes, terms, depends):
                 return True
         return False
 
     def _at_levels(
-        self, e: Expr, names: frozenset[str], sizes: tuple[Expr, ...], facts: list[Terms], rest: bool
+        self, e: Expr, names: frozenset[str], sizes: tuple[Expr, ...], facts: list[Terms], depends: bool
     ) -> bool:
-        """Tries what is known first, then declared lower ends, then declared ranges."""
+        """Tries assumptions alone, then also declared lower ends, then declared ranges."""
         before: dict[str, Interval] | None = None
         for sides in ((), (Side.LOWER,), (Side.LOWER, Side.UPPER)):
             ranges = {name: self._range(name, sides) for name in names}
@@ -213,25 +217,25 @@ class Proofs:
                 if isinstance(size, Sym) and size.name in ranges:
                     ranges[size.name] = meet(ranges[size.name], Interval(1, None))
             if nonneg(e, ranges) or follows(e, ranges, facts):
-                if rest:
-                    self._rest_on(names, sides)
+                if depends:
+                    self._depend_on(names, sides)
                 return True
         return False
 
     def _range(self, name: str, sides: tuple[Side, ...]) -> Interval:
-        known, declared = self._assumptions.ranges.get(name, _ANY), self._declared.get(name, _ANY)
+        own, declared = self._assumptions.ranges.get(name, _ANY), self._declared.get(name, _ANY)
         low = declared.lo if Side.LOWER in sides else None
         high = declared.hi if Side.UPPER in sides else None
-        return meet(known, Interval(low, high))
+        return meet(own, Interval(low, high))
 
-    def _rest_on(self, names: frozenset[str], sides: tuple[Side, ...]) -> None:
+    def _depend_on(self, names: frozenset[str], sides: tuple[Side, ...]) -> None:
         for name in names:
-            known = self._assumptions.ranges.get(name, _ANY)
+            own = self._assumptions.ranges.get(name, _ANY)
             for side in sides:
-                found = self._range(name, (side,))
-                if found != known:
-                    self._rested.setdefault(name, set()).add(side)
-                    self._assumptions.within(name, found)
+                narrowed = self._range(name, (side,))
+                if narrowed != own:
+                    self._dependencies.setdefault(name, set()).add(side)
+                    self._assumptions.within(name, narrowed)
 
     def _reduce(self, e: Expr) -> Expr:
         for _ in range(_DEPTH):
@@ -244,12 +248,15 @@ class Proofs:
         return e
 
 
+def _symbolic(sizes: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The sizes that are not constants."""
+    return tuple([n for n in sizes if not isinstance(n, Int)])
+
+
 def _declared(analyses: Analyses) -> dict[str, Interval]:
-    found = {}
+    ranges = {}
     for name, symbol in analyses.symbols.items():
         if symbol.kind is SymKind.INT:
-            try:
-                found[name] = Interval(symbol.lower, symbol.upper)
-            except ExpressionError:
-                continue  # an empty range, which is reported elsewhere
-    return found
+            with suppress(ExpressionError):  # an empty range, which is reported elsewhere
+                ranges[name] = Interval(symbol.lower, symbol.upper)
+    return ranges

@@ -1,4 +1,4 @@
-"""Operands and expressions of an op in one pass, optimised for speed: constants are skipped."""
+"""Collects operands, expressions and results of an op in one pass, optimized for speed; skips constants."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wrapper_ir import ir
 from wrapper_ir.expr import Bool, Expr, Float, Int
 
 Scanned = tuple[list[ir.Value], list[Expr], list[ir.Value]]
-"""Operands with repetitions (values under atoms included), the expressions that are not constants, and results."""
+"""Operands with repetitions (including values in atoms), expressions that are not constants, and results."""
 
 _CONSTANTS = (Int, Float, Bool)
 # Any: each getter returns the field's own type
@@ -22,7 +22,7 @@ def _getters(fields: Iterable[ir.FieldSpec]) -> _Getters:
 
 @ir.per_class
 def _plan(cls: type[ir.OpBase]) -> tuple[_Getters, _Getters, _Getters]:
-    """What reads operands, arguments and expressions, and results."""
+    """The getters of fields with operands, with arguments and expressions, and with results."""
     spec = ir.op_spec(cls)
     return _getters(spec.operands), _getters(spec.nested), _getters(spec.results)
 
@@ -30,9 +30,9 @@ def _plan(cls: type[ir.OpBase]) -> tuple[_Getters, _Getters, _Getters]:
 def scan(op: ir.Op) -> Scanned:
     """Operands, expressions and results of `op`, in order of its fields."""
     values: list[ir.Value] = []
-    found: list[Expr] = []
-    made: list[ir.Value] = []
-    uses, nested, results = _plan(type(op))
+    exprs: list[Expr] = []
+    results: list[ir.Value] = []
+    uses, nested, defs = _plan(type(op))
     for get in uses:
         x = get(op)
         if x.__class__ is tuple:
@@ -40,26 +40,26 @@ def scan(op: ir.Op) -> Scanned:
         else:
             values.append(x)
     for get in nested:
-        _collect(get(op), values, found)
-    for get in results:
+        _collect(get(op), values, exprs)
+    for get in defs:
         x = get(op)
         if x.__class__ is tuple:
-            made += x
+            results += x
         elif x is not None:
-            made.append(x)
-    return values, found, made
+            results.append(x)
+    return values, exprs, results
 
 
-def _collect(x: object, values: list[ir.Value], found: list[Expr]) -> None:
+def _collect(x: object, values: list[ir.Value], exprs: list[Expr]) -> None:
     kind = type(x)
     if kind is tuple:
-        for item in x:  # type: ignore[attr-defined]  # a tuple, by the line above, made so for speed
+        for item in x:  # type: ignore[attr-defined]  # a tuple by its class, which is faster to compare than isinstance
             if type(item) is ir.Value:
                 values.append(item)
             elif type(item) not in _CONSTANTS:
-                _collect(item, values, found)
+                _collect(item, values, exprs)
     elif kind is ir.Value:
         values.append(x)  # type: ignore[arg-type]  # as above
     elif kind not in _CONSTANTS and isinstance(x, Expr):
-        found.append(x)
+        exprs.append(x)
         ir.values_in(x, values)

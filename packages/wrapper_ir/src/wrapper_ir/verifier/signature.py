@@ -15,49 +15,49 @@ from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.random import random_devices
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import Diagnostic, VerificationError
-from wrapper_ir.expr import Bool, Float, Int
+from wrapper_ir.expr import Expr, Int
 from wrapper_ir.verifier.signature_rules import SIGNATURE_RULES
 from wrapper_ir.verifier.signature_types import misfits
 
 T = TypeVar("T")
 
-Found = tuple[str, str]
-"""A code and what is wrong."""
+Finding = tuple[str, str]
+"""A code and a message."""
 
 
 def check_signature(artifact: Artifact, analyses: Analyses | None = None) -> tuple[Diagnostic, ...]:
-    """All findings about the signature of an artifact whose program is valid. A later kind of check runs only where
-    the earlier ones found nothing."""
-    known = Analyses.of(artifact.program, analyses)
+    """All findings about the signature of an artifact whose program is valid. Later stages run only if the
+    earlier ones found nothing."""
+    memo = Analyses.of(artifact.program, analyses)
     return _first_findings(
-        artifact, (_typed, _alone, _numbers, _groups, partial(_with_program, analyses=known))
+        artifact, (_typed, _alone, _numbers, _groups, partial(_with_program, analyses=memo))
     )
 
 
 def require_signature(artifact: Artifact, analyses: Analyses | None = None) -> None:
-    """Raises VerificationError unless the signature fits the program, for those who make a callable of both: what is wrong
-    with the program itself they find when they look at it."""
-    found = _first_findings(artifact, (_typed, _alone, _numbers, _groups))
-    known = Analyses.of(artifact.program, analyses)
-    if not found:
-        # The summary of a program that is not valid fails, or says nothing about the signature.
+    """Raises VerificationError unless the signature fits the program. Callers that build a callable from both
+    verify the program separately."""
+    diagnostics = _first_findings(artifact, (_typed, _alone, _numbers, _groups))
+    memo = Analyses.of(artifact.program, analyses)
+    if not diagnostics:
+        # the summary of an invalid program may raise, or tell nothing about the signature
         with suppress(Exception):
-            found = tuple(_diagnostic(*f) for f in _with_program(artifact, known))
-    if found:
-        raise VerificationError(found)
+            diagnostics = tuple(_diagnostic(*f) for f in _with_program(artifact, memo))
+    if diagnostics:
+        raise VerificationError(diagnostics)
 
 
-Stage = Callable[[Artifact], Iterator[Found]]
+Stage = Callable[[Artifact], Iterator[Finding]]
 
 
 def _first_findings(artifact: Artifact, stages: Sequence[Stage]) -> tuple[Diagnostic, ...]:
     for stage in stages:
         try:
-            found = tuple(stage(artifact))
-        except Exception as error:  # a signature object may hold anything at all, which is a finding, too
-            found = (("WIR107", f"{type(error).__name__}: {error}"),)
-        if found:
-            return tuple(_diagnostic(*f) for f in found)
+            findings = tuple(stage(artifact))
+        except Exception as error:  # a signature may contain any object, so an exception is a finding
+            findings = (("WIR107", f"{type(error).__name__}: {error}"),)
+        if findings:
+            return tuple(_diagnostic(*f) for f in findings)
     return ()
 
 
@@ -65,14 +65,14 @@ def _diagnostic(code: str, message: str) -> Diagnostic:
     return Diagnostic(code=code, check=SIGNATURE_RULES[code].check, message=message)
 
 
-# --- what needs no program
+# --- checks without the program
 
 
-def _typed(artifact: Artifact) -> Iterator[Found]:
+def _typed(artifact: Artifact) -> Iterator[Finding]:
     yield from (("WIR117", problem) for problem in misfits(artifact.signature))
 
 
-def _alone(artifact: Artifact) -> Iterator[Found]:
+def _alone(artifact: Artifact) -> Iterator[Finding]:
     signature = artifact.signature
     kinds = [c.kind for c in signature.inputs.children]
     if signature.inputs.kind is not ir.TreeKind.TUPLE or kinds != [ir.TreeKind.TUPLE, ir.TreeKind.DICT]:
@@ -88,7 +88,7 @@ def _alone(artifact: Artifact) -> Iterator[Found]:
     yield from (("WIR116", f"{value!r} is not a literal") for value in literals if not _is_literal(value))
 
 
-def _structure(tree: ir.TreeSpec, place: str) -> Iterator[Found]:
+def _structure(tree: ir.TreeSpec, place: str) -> Iterator[Finding]:
     match tree.kind:
         case ir.TreeKind.LEAF | ir.TreeKind.NONE:
             fits = not (tree.children or tree.keys or tree.type_name)
@@ -97,14 +97,15 @@ def _structure(tree: ir.TreeSpec, place: str) -> Iterator[Found]:
         case ir.TreeKind.DICT:
             fits = _are_keys(tree) and not tree.type_name
         case ir.TreeKind.NAMEDTUPLE | ir.TreeKind.DATACLASS:
-            named = len(tree.keys) == len(tree.children) == len(set(tree.keys))
-            fits = named and all(k.isidentifier() for k in tree.keys) and _is_class_name(tree.type_name)
+            is_keyed = len(tree.keys) == len(tree.children) == len(set(tree.keys))
+            fits = is_keyed and all(k.isidentifier() for k in tree.keys) and _is_class_name(tree.type_name)
         case ir.TreeKind.CUSTOM:
             fits = _is_class_name(tree.type_name) and (not tree.keys or _are_keys(tree))
     if not fits:
         yield (
             "WIR107",
-            f"{place}: a {tree.kind.value} of {len(tree.children)} with keys {list(tree.keys)} and class {tree.type_name!r}",
+            f"{place}: a {tree.kind.value} of {len(tree.children)} with keys {list(tree.keys)} "
+            f"and class {tree.type_name!r}",
         )
     for number, child in enumerate(tree.children):
         yield from _structure(child, f"{place}[{number}]")
@@ -128,11 +129,10 @@ def _wrappers(signature: ir.Signature) -> Iterator[ir.SubclassSpec]:
     yield from (b.subclass for b in _flat(signature.bindings) if isinstance(b, ir.WrappedOutput))
 
 
-def _wrapper(spec: ir.SubclassSpec) -> Iterator[Found]:
-    named = all(a.isidentifier() for a in spec.attributes) and len(set(spec.attributes)) == len(
-        spec.attributes
-    )
-    if not _is_class_name(spec.type_name) or not named or len(spec.sizes) != len(spec.strides):
+def _wrapper(spec: ir.SubclassSpec) -> Iterator[Finding]:
+    attributes = spec.attributes
+    valid = all(a.isidentifier() for a in attributes) and len(set(attributes)) == len(attributes)
+    if not _is_class_name(spec.type_name) or not valid or len(spec.sizes) != len(spec.strides):
         yield (
             "WIR111",
             f"{spec.type_name!r} with {list(spec.attributes)}, sizes {spec.sizes} and strides {spec.strides}",
@@ -141,7 +141,7 @@ def _wrapper(spec: ir.SubclassSpec) -> Iterator[Found]:
         yield "WIR111", f"{spec.type_name!r} has a negative size or stride"
 
 
-def _parameters(signature: ir.Signature) -> Iterator[Found]:
+def _parameters(signature: ir.Signature) -> Iterator[Finding]:
     names = [p.name for p in signature.parameters]
     if len(set(names)) != len(names):
         yield "WIR108", f"two parameters have one name: {names}"
@@ -156,17 +156,17 @@ def _parameters(signature: ir.Signature) -> Iterator[Found]:
         yield "WIR109", "parameters stand in the order positional, any, keyword"
     positional, keywords = signature.inputs.children
     by_position = [p for p in signature.parameters if p.kind is not ir.ParameterKind.KEYWORD]
-    taken = {p.name for p in by_position[: len(positional.children)]}
+    passed = {p.name for p in by_position[: len(positional.children)]}
     keys = {json.loads(key) for key in keywords.keys}
-    if signature.parameters and taken & keys:
-        yield "WIR109", f"{sorted(taken & keys)} are given by position and by keyword"
+    if signature.parameters and passed & keys:
+        yield "WIR109", f"{sorted(passed & keys)} are given by position and by keyword"
     hidden = {p.name for p in by_position if p.kind is ir.ParameterKind.POSITIONAL} & keys
     if not all(isinstance(key, str) for key in keys):
         yield "WIR109", "a keyword is not a string"
     if hidden:
         yield "WIR109", f"{sorted(hidden)} cannot be given by keyword"
     for parameter in signature.parameters:
-        if parameter.required and parameter.name not in taken | keys:
+        if parameter.required and parameter.name not in passed | keys:
             yield "WIR109", f"{parameter.name!r} is required, and was not given at capture"
 
 
@@ -177,17 +177,22 @@ def _flat(bindings: Sequence[ir.OutputBinding]) -> Iterator[ir.OutputBinding]:
             yield from _flat(binding.parts)
 
 
-def _is_literal(value: ir.Arg) -> bool:
-    if isinstance(value, tuple):
-        return all(_is_literal(item) for item in value)
-    plain = (str, Int, Float, Bool, ir.Complex, ir.DType, ir.Device, ir.Layout, ir.MemoryFormat)
-    return value is None or isinstance(value, plain)
+def _is_literal(value: object) -> bool:
+    match value:
+        case tuple():
+            return all(map(_is_literal, value))
+        case Expr():
+            return value.constant is not None
+        case str() | ir.Complex() | ir.DType() | ir.Device() | ir.Layout() | ir.MemoryFormat() | None:
+            return True
+        case _:
+            return False
 
 
 # --- numbers of leaves and results
 
 
-def _numbers(artifact: Artifact) -> Iterator[Found]:
+def _numbers(artifact: Artifact) -> Iterator[Finding]:
     signature, main = artifact.signature, artifact.program.main
     states = [r for r in signature.random if r.source is ir.RandomSource.PHILOX]
     if len(signature.params) + 2 * len(states) != len(main.params):
@@ -203,10 +208,8 @@ def _numbers(artifact: Artifact) -> Iterator[Found]:
             yield "WIR105", f"result {result} of {results}"
     for binding in _flat(signature.bindings):
         if isinstance(binding, ir.WrappedOutput) and len(binding.parts) != binding.subclass.num_parts:
-            yield (
-                "WIR111",
-                f"{binding.subclass.type_name} has {binding.subclass.num_parts} parts, not {len(binding.parts)}",
-            )
+            spec = binding.subclass
+            yield "WIR111", f"{spec.type_name} has {spec.num_parts} parts, not {len(binding.parts)}"
     yield from _bound_once(signature)
 
 
@@ -224,13 +227,16 @@ def _named_leaves(signature: ir.Signature) -> Iterator[int]:
 def _named_results(signature: ir.Signature) -> Iterator[int]:
     yield from (w.result for w in signature.write_backs)
     for binding in _flat(signature.bindings):
-        if isinstance(binding, ir.ResultOutput | ir.InputView | ir.ResultView):
-            yield binding.index
-        if isinstance(binding, ir.ResultView):
-            yield binding.base
+        match binding:
+            case ir.ResultOutput() | ir.InputView():
+                yield binding.index
+            case ir.ResultView():
+                yield from (binding.index, binding.base)
+            case _:
+                pass
 
 
-def _bound_once(signature: ir.Signature) -> Iterator[Found]:
+def _bound_once(signature: ir.Signature) -> Iterator[Finding]:
     bound = [*signature.params, *(s.leaf for s in signature.statics)]
     for leaf in _repeated(bound):
         yield "WIR104", f"input {signature.name(leaf)} is bound {bound.count(leaf)} times"
@@ -249,7 +255,7 @@ def _bound_once(signature: ir.Signature) -> Iterator[Found]:
     yield from _named_once(signature)
 
 
-def _named_once(signature: ir.Signature) -> Iterator[Found]:
+def _named_once(signature: ir.Signature) -> Iterator[Finding]:
     for leaf in _repeated(signature.written):
         yield "WIR118", f"input {signature.name(leaf)} is called written twice"
     for leaf, kind in _repeated((back.leaf, back.kind) for back in signature.write_backs):
@@ -265,76 +271,76 @@ def _repeated(items: Iterable[T]) -> list[T]:
 # --- memory
 
 
-def _with_program(artifact: Artifact, analyses: Analyses) -> Iterator[Found]:
+def _with_program(artifact: Artifact, analyses: Analyses) -> Iterator[Finding]:
     yield from _memory(artifact, analyses.summary(artifact.program.main.name))
     yield from _random(artifact, analyses)
 
 
 def _param_leaves(signature: ir.Signature) -> list[set[int]]:
-    """For each parameter, the leaves whose memory it shows."""
-    shown = [
+    """For each parameter, the leaves that share its memory."""
+    leaves = [
         {leaf, *(i for s in signature.same if leaf in s.leaves for i in s.leaves)}
         for leaf in signature.params
     ]
     for shared in signature.shared:
-        if 0 <= shared.param < len(shown):
-            shown[shared.param] |= {p.leaf for p in shared.places}
-    return shown
+        if 0 <= shared.param < len(leaves):
+            leaves[shared.param] |= {p.leaf for p in shared.places}
+    return leaves
 
 
-def _memory(artifact: Artifact, summary: ir.FunctionSummary) -> Iterator[Found]:
+def _memory(artifact: Artifact, summary: ir.FunctionSummary) -> Iterator[Finding]:
     signature = artifact.signature
-    shown = _param_leaves(signature)
+    leaves = _param_leaves(signature)
     for binding in _flat(signature.bindings):
         match binding:
-            case ir.InputView(index=index, leaf=leaf) if not _lies_in(summary, index, leaf, shown):
-                yield (
-                    "WIR110",
-                    f"result {index} does not surely lie in the memory of input {signature.name(leaf)}",
-                )
-            case ir.ResultView(index=index, base=base) if not _lie_together(summary, index, base):
+            case ir.InputView(index=index, leaf=leaf) if not _is_in_input(summary, index, leaf, leaves):
+                yield "WIR110", _outside(signature, index, leaf)
+            case ir.ResultView(index=index, base=base) if not _share_memory(summary, index, base):
                 yield "WIR110", f"results {index} and {base} do not surely share memory"
+            case _:
+                pass
     for back in signature.write_backs:
         if summary.results[back.result] is None:
             yield "WIR114", f"result {back.result} is not a tensor to write back"
         moves = back.kind is ir.WriteBackKind.METADATA
-        if moves and not _lies_in(summary, back.result, back.leaf, shown):
-            yield (
-                "WIR114",
-                f"result {back.result} does not surely lie in the memory of input {signature.name(back.leaf)}",
-            )
-    yield from _written(artifact, summary, shown)
+        if moves and not _is_in_input(summary, back.result, back.leaf, leaves):
+            yield "WIR114", _outside(signature, back.result, back.leaf)
+    yield from _written(artifact, summary, leaves)
 
 
-def _lies_in(summary: ir.FunctionSummary, result: int, leaf: int, shown: Sequence[set[int]]) -> bool:
+def _outside(signature: ir.Signature, result: int, leaf: int) -> str:
+    return f"result {result} does not surely lie in the memory of input {signature.name(leaf)}"
+
+
+def _is_in_input(summary: ir.FunctionSummary, result: int, leaf: int, leaves: Sequence[set[int]]) -> bool:
     origin = summary.results[result]
-    return origin is not None and origin.certain and bool(origin.params) and leaf in shown[origin.params[0]]
+    return origin is not None and origin.certain and bool(origin.params) and leaf in leaves[origin.params[0]]
 
 
-def _lie_together(summary: ir.FunctionSummary, one: int, other: int) -> bool:
+def _share_memory(summary: ir.FunctionSummary, one: int, other: int) -> bool:
     a, b = summary.results[one], summary.results[other]
     if a is None or b is None or one == other or not (a.certain and b.certain):
         return False
     return (a.params, a.constants, a.own) == (b.params, b.constants, b.own)
 
 
-def _written(artifact: Artifact, summary: ir.FunctionSummary, shown: Sequence[set[int]]) -> Iterator[Found]:
+def _written(
+    artifact: Artifact, summary: ir.FunctionSummary, leaves: Sequence[set[int]]
+) -> Iterator[Finding]:
     signature, params = artifact.signature, artifact.program.main.params
     wrappers = {u.leaf for u in signature.unwraps}
     changed = {p for p in summary.written_params if params[p].ownership is ir.Ownership.BORROWED}
-    says = set(signature.written)
+    declared = set(signature.written)
     for p in sorted(changed):
-        if p < len(shown) and not shown[p] <= says:
-            yield (
-                "WIR113",
-                f"%{params[p].value.name} is written: inputs {sorted(shown[p] - says)} are not called so",
-            )
-    really = set().union(*(shown[p] for p in changed if p < len(shown)))
-    for leaf in sorted(says - really - wrappers):
+        if p < len(leaves) and not leaves[p] <= declared:
+            missing = sorted(leaves[p] - declared)
+            yield "WIR113", f"%{params[p].value.name} is written: inputs {missing} are not called so"
+    actual = set().union(*(leaves[p] for p in changed if p < len(leaves)))
+    for leaf in sorted(declared - actual - wrappers):
         yield "WIR113", f"input {signature.name(leaf)} is called written, and main writes none of it"
 
 
-def _groups(artifact: Artifact) -> Iterator[Found]:
+def _groups(artifact: Artifact) -> Iterator[Finding]:
     signature = artifact.signature
     grouped = [leaf for s in signature.same for leaf in s.leaves]
     grouped += [p.leaf for s in signature.shared for p in s.places]
@@ -360,9 +366,10 @@ def _groups(artifact: Artifact) -> Iterator[Found]:
             yield "WIR112", f"a place of parameter {shared.param} is malformed"
 
 
-def _random(artifact: Artifact, analyses: Analyses) -> Iterator[Found]:
-    drawn = set(analyses.get(random_devices))
-    said = [r.device for r in artifact.signature.random]
-    if len(set(said)) != len(said) or set(said) != drawn:
-        names = ", ".join(map(str, sorted(drawn, key=str))) or "nowhere"
-        yield "WIR115", f"random numbers are drawn on {names}, the signature says {[str(d) for d in said]}"
+def _random(artifact: Artifact, analyses: Analyses) -> Iterator[Finding]:
+    actual = set(analyses.get(random_devices))
+    declared = [r.device for r in artifact.signature.random]
+    if len(set(declared)) != len(declared) or set(declared) != actual:
+        names = ", ".join(map(str, sorted(actual, key=str))) or "nowhere"
+        signed = [str(d) for d in declared]
+        yield "WIR115", f"random numbers are drawn on {names}, the signature says {signed}"

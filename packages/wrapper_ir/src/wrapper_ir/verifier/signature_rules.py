@@ -1,4 +1,4 @@
-"""The rules of a signature that fits its program: every code that the verifier can report about an artifact."""
+"""The rules of an artifact's signature: every code that the verifier can report about it."""
 
 from __future__ import annotations
 

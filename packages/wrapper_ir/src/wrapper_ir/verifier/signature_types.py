@@ -1,4 +1,5 @@
-"""Whether a signature holds what its classes say: the annotations are only a promise, and `True` is an index to Python."""
+"""Checks the types of a signature's fields: Python does not enforce annotations, and accepts `True` as an
+index."""
 
 from __future__ import annotations
 
@@ -11,14 +12,14 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from wrapper_ir import ir
 
-# Any in this file: annotations, and what a field may hold
+# Any in this file: annotations at run time, which have no common type
 _ANY = object
-"""Replaces `Arg`: arguments have their own check (WIR116)."""
+"""Replaces `Arg`: arguments have a separate check (WIR116)."""
 
 
 def misfits(signature: ir.Signature) -> Iterator[str]:
-    """What has another type than its field: `signature.params[1] is True, not an int`."""
-    yield from _record(signature, "signature", ir.Signature)
+    """Messages about objects of another type than their field: `signature.params[1] is True, not an int`."""
+    yield from _dataclass(signature, "signature", ir.Signature)
 
 
 @cache
@@ -26,7 +27,7 @@ def _hints(kind: type) -> Mapping[str, Any]:
     return get_type_hints(kind, localns={"Arg": _ANY})
 
 
-def _record(value: Any, place: str, kind: type) -> Iterator[str]:
+def _dataclass(value: object, place: str, kind: type) -> Iterator[str]:
     if type(value) is not kind:
         yield f"{place} is {value!r}, not a {kind.__name__}"
         return
@@ -34,7 +35,7 @@ def _record(value: Any, place: str, kind: type) -> Iterator[str]:
         yield from _fits(getattr(value, name), f"{place}.{name}", hint)  # by the names of its fields
 
 
-def _fits(value: Any, place: str, hint: Any) -> Iterator[str]:
+def _fits(value: object, place: str, hint: Any) -> Iterator[str]:
     if hint is _ANY:
         return
     if get_origin(hint) is tuple:
@@ -42,20 +43,20 @@ def _fits(value: Any, place: str, hint: Any) -> Iterator[str]:
     elif get_origin(hint) in (Union, UnionType):
         yield from _any_of(value, place, get_args(hint))
     elif dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        yield from _record(value, place, hint)
+        yield from _dataclass(value, place, hint)
     elif type(value) is not hint and not (issubclass(hint, enum.Enum) and isinstance(value, hint)):
         yield f"{place} is {value!r}, not {'an' if hint is int else 'a'} {hint.__name__}"
 
 
-def _items(value: Any, place: str, hint: Any) -> Iterator[str]:
-    if type(value) is not tuple:
+def _items(value: object, place: str, hint: Any) -> Iterator[str]:
+    if not isinstance(value, tuple) or type(value) is not tuple:
         yield f"{place} is {value!r}, not a tuple"
         return
     for number, item in enumerate(value):
         yield from _fits(item, f"{place}[{number}]", hint)
 
 
-def _any_of(value: Any, place: str, hints: tuple[Any, ...]) -> Iterator[str]:
-    """Records are told apart by their class; what is left is reported against the first."""
-    chosen = next((hint for hint in hints if type(value) is hint), hints[0])
-    yield from _fits(value, place, chosen)
+def _any_of(value: object, place: str, hints: tuple[Any, ...]) -> Iterator[str]:
+    """Checks a value against the member of a union that is its class, or else against the first member."""
+    member = next((hint for hint in hints if type(value) is hint), hints[0])
+    yield from _fits(value, place, member)

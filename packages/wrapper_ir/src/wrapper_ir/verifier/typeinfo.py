@@ -1,4 +1,4 @@
-"""Facts about a type, computed once per type object: its symbols, its extent, its problems."""
+"""Computes facts about a type once per type object: its symbols, its extent, its problems."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from wrapper_ir.verifier.obligations import Size, as_size
 
 
 class TypeInfo(NamedTuple):
-    """Facts about one type. `extent` is in bytes: a storage's size, a tensor's span from its first element; 0 for
-    other types. `exprs` are its expressions that are not constants. `problems` are (code, message)."""
+    """Facts about one type.
+
+    `extent` is in bytes: the size of a storage, or the span of a tensor from its first element; 0 for other
+    types. `exprs` are the expressions that are not constants. `problems` are (code, message).
+    """
 
     extent: Size
     exprs: tuple[Expr, ...] = ()
@@ -24,24 +27,32 @@ _FAR_BELOW = 2**62
 
 
 class TypeTable:
-    """Facts by type object. The table keeps the types alive, so that their ids stay theirs."""
+    """Facts by the id of a type. The table keeps the types alive, so that their ids stay valid."""
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[ir.Type, TypeInfo]] = {}
+        self._entries: dict[int, tuple[ir.Type, TypeInfo]] = {}
         self._symbolic: dict[tuple[object, ...], TypeInfo] = {}
-        """Facts about symbolic tensors, which are expensive, by everything that they depend on."""
+        """Facts about symbolic tensors, which are expensive to compute, by the data that they depend on."""
 
     def __call__(self, type: ir.Type) -> TypeInfo:
-        known = self._known.get(id(type))
-        if known is None:
-            info = self._tensor(type) if isinstance(type, ir.TensorType) else _inspect(type)
-            known = self._known[id(type)] = (type, info)
-        return known[1]
+        entry = self._entries.get(id(type))
+        if entry is None:
+            entry = self._entries[id(type)] = (type, self._inspect(type))
+        return entry[1]
+
+    def _inspect(self, type: ir.Type) -> TypeInfo:
+        match type:
+            case ir.TensorType():
+                return self._tensor(type)
+            case ir.StorageType():
+                return _inspect_storage(type)
+            case _:
+                return _NOTHING
 
     def _tensor(self, type: ir.TensorType) -> TypeInfo:
         info = _inspect_numbers(type)
         if info is None:
-            # equal expressions are one object, which `_known` keeps alive, and are slow to hash
+            # equal expressions are one object, which `_entries` keeps alive, and are slow to hash
             key = (type.dtype.itemsize, *map(id, type.sizes), 0, *map(id, type.strides))
             info = self._symbolic.get(key)
             if info is None:
@@ -49,9 +60,7 @@ class TypeTable:
         return info
 
 
-def _inspect(type: ir.Type) -> TypeInfo:
-    if not isinstance(type, ir.StorageType):
-        return _NOTHING
+def _inspect_storage(type: ir.StorageType) -> TypeInfo:
     nbytes, alignment = type.nbytes, type.alignment
     if alignment < 1 or alignment & (alignment - 1):
         return TypeInfo(0, (), (("WIR044", f"{alignment} is not an alignment"),))
@@ -64,13 +73,13 @@ def _inspect(type: ir.Type) -> TypeInfo:
 
 
 def _too_large(*counts: int) -> tuple[tuple[str, str], ...]:
-    """A problem where a number of bytes or elements, or one of those that it is made of, is not an int64."""
+    """A problem if a number of bytes or elements is not an int64."""
     most = max(counts)  # none is negative
     return () if fits_int64(most) else (("WIR015", f"{shown(most)} is not an int64"),)
 
 
 def _inspect_numbers(type: ir.TensorType) -> TypeInfo | None:
-    """The facts where all sizes and strides are numbers and none is negative, else None."""
+    """The facts about a tensor whose sizes and strides are nonnegative constants; None for other tensors."""
     sizes, strides = type.sizes, type.strides
     if len(sizes) != len(strides):
         return None
@@ -87,29 +96,28 @@ def _inspect_numbers(type: ir.TensorType) -> TypeInfo | None:
         largest = max(largest, n, step)
     if not count:
         return TypeInfo(0, (), _too_large(largest))
-    if reach < _FAR_BELOW and count < _FAR_BELOW and largest < _FAR_BELOW:  # which is all but always so
+    if reach < _FAR_BELOW and count < _FAR_BELOW and largest < _FAR_BELOW:  # the common case
         return TypeInfo(reach)
     return TypeInfo(reach, (), _too_large(reach, count, largest))
 
 
-def _symbolic(exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    return tuple(dict.fromkeys(e for e in exprs if not isinstance(e, Int)))
-
-
 def _inspect_symbolic(type: ir.TensorType) -> TypeInfo:
-    exprs = _symbolic((*type.sizes, *type.strides))
+    exprs = tuple(dict.fromkeys(e for e in (*type.sizes, *type.strides) if not isinstance(e, Int)))
     if len(type.sizes) != len(type.strides):
         problem = ("WIR040", f"{len(type.sizes)} sizes, but {len(type.strides)} strides")
         return TypeInfo(0, exprs, (problem,))
     problems = []
     for code, what, numbers in (("WIR041", "size", type.sizes), ("WIR042", "stride", type.strides)):
         for e in numbers:
-            if isinstance(e, Int) and e.value < 0:
-                problems.append((code, f"{what} {e.value} is negative"))
-            elif isinstance(e, Int):
-                problems += _too_large(e.value)
-            elif e.kind is not SymKind.INT:
-                problems.append(("WIR034", f"a {what} is not an int"))
+            match e:
+                case Int(value) if value < 0:
+                    problems.append((code, f"{what} {value} is negative"))
+                case Int(value):
+                    problems += _too_large(value)
+                case _ if e.kind is not SymKind.INT:
+                    problems.append(("WIR034", f"a {what} is not an int"))
+                case _:
+                    pass
     if problems:
         return TypeInfo(0, exprs, tuple(problems))
     return TypeInfo(as_size(ir.extent_bytes(type)), exprs)

@@ -27,8 +27,11 @@ from wrapper_ir.verifier.scan import scan
 def check_all(
     analyses: Analyses, ops: ir.OpSet = ir.OPS, trusted: frozenset[str] = frozenset()
 ) -> tuple[Findings, Obligations]:
-    """All findings, and what a valid program leaves to check at run time. Later stages run only where earlier ones found
-    nothing, so that each may rely on them. Symbols in `trusted` are in their declared ranges whenever main runs."""
+    """All findings, and the obligations of a valid program.
+
+    Later stages run only if earlier ones found nothing, so that they may rely on them. Symbols in `trusted`
+    are in their declared ranges whenever main runs.
+    """
     return analyses.get(_CheckAll(ops, trusted))
 
 
@@ -56,16 +59,16 @@ def _check(shared: Shared, ops: ir.OpSet) -> None:
     checked = [FunctionFacts(function, shared) for function in analyses.program.functions]
     for facts in checked:
         _guarded(partial(_first, facts, ops), findings, facts.function)
-    # Effects of calls come from the callees' bodies: the second stage needs them all to be in order.
+    # effects of calls come from the callees' bodies, so the second stage needs all of them to be valid
     for facts in () if findings else checked:
         _guarded(partial(_second, facts), findings, facts.function)
 
 
 def _guarded(check: Callable[[], None], findings: Findings, function: ir.Function | None) -> None:
-    """A program object may hold anything at all; what no check foresaw is a finding too, never an exception."""
+    """Runs a check. A program may contain any object, so an exception is reported as a finding."""
     try:
         check()
-    except Exception as error:  # see above
+    except Exception as error:  # as the docstring says
         if not findings:
             findings.add("WIR001", f"{type(error).__name__}: {error}", function)
 
@@ -77,16 +80,16 @@ def _first(facts: FunctionFacts, ops: ir.OpSet) -> None:
         facts.report("WIR001", f"{cls.__name__} is not an op of this IR")
         return
     for position, op in enumerate(facts.function.body):
-        found = scan(op)
-        facts.scanned.append(found)
-        facts.results.append(found[2])
-        for value in found[2]:
+        scanned = scan(op)
+        facts.scanned.append(scanned)
+        facts.results.append(scanned[2])
+        for value in scanned[2]:
             info = types(value.type)
             if info.exprs or info.problems:
                 facts.special.setdefault(position, []).append((value, info))
                 if info.problems:
                     facts.wrong.append((position, value))
-        if found[1]:
+        if scanned[1]:
             facts.symbolic = True
     facts.symbolic |= bool(facts.special)
     _walk(facts, FIRST)
@@ -117,7 +120,7 @@ def _walk(facts: FunctionFacts, checks: Sequence[type[Check]]) -> None:
 
 
 class _Assumed(Check):
-    """Tells the proofs what the program defines and asserts before each op."""
+    """Adds the program's definitions and assertions to the proofs, before each op that follows them."""
 
     def handlers(self) -> Handlers:
         return {ir.Define: self.define, ir.AssertExpr: self.assume}

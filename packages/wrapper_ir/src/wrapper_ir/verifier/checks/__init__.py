@@ -27,7 +27,7 @@ from wrapper_ir.verifier.checks.types import Types
 __all__ = ["FIRST", "SECOND", "check_calls", "check_externs", "check_kernels", "check_program"]
 
 FIRST = (Structure, Definitions, Types, Symbols, Scopes)
-"""Checks that nothing is assumed for."""
+"""Checks that assume nothing about the function."""
 
 SECOND = (
     Sizes,
@@ -47,4 +47,4 @@ SECOND = (
     SymmetricArguments,
     Recording,
 )
-"""Checks that need the aliasing of a function whose definitions are in order."""
+"""Checks that use the alias analysis, which assumes that definitions are valid."""

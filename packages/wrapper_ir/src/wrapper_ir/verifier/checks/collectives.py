@@ -1,5 +1,5 @@
-"""Collectives are waited for exactly once; until then what they write belongs to them alone, and what they read
-stays as it is."""
+"""Checks that each collective is waited for exactly once, and that until then only it accesses what it
+writes, and nothing changes what it reads."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
+from wrapper_ir.analysis.symmetric import named_arguments_as_given
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
-    """A tensor that a collective in flight uses, until `result` is waited for."""
+class _Use:
+    """A tensor that a collective in flight uses until `result` is waited for."""
 
     tensor: ir.Value
     result: str
@@ -30,9 +31,9 @@ class Collectives(Check):
         self.effects = facts.aliasing.effects
         self.started: dict[str, int] = {}
         """Positions of the collectives, by the names of their results."""
-        self.in_flight: dict[str, tuple[_Held, ...]] = {}
-        """What is held until each result is waited for, by its name."""
-        self.by_root: dict[ir.Value, dict[_Held, None]] = {}
+        self.in_flight: dict[str, tuple[_Use, ...]] = {}
+        """The uses that end when a result is waited for, by its name."""
+        self.by_root: dict[ir.Value, dict[_Use, None]] = {}
         self.needed = not facts.classes.isdisjoint((ir.CollectiveStart, ir.Wait))
 
     def every(self) -> Handler | None:
@@ -45,31 +46,31 @@ class Collectives(Check):
         if not self.in_flight:
             return
         effects = self.effects[position]
-        # A wait finishes what its own collective holds, other results of it included.
+        # a wait ends the uses of its own collective, including those of its other results
         own = self.started.get(op.source.name, -1) if isinstance(op, ir.Wait) else -1
         for value in effects.reads:
-            for held in self.sharing(value):
-                if held.written and held.start != own:
-                    message = f"%{value.name} is written by %{held.result}, in flight"
-                    self.apart(position, value, held, "WIR046", message)
+            for use in self.sharing(value):
+                if use.written and use.start != own:
+                    message = f"%{value.name} is written by %{use.result}, in flight"
+                    self.apart(position, value, use, "WIR046", message)
         changed = (*effects.writes, *effects.moves, *(effects.ends if isinstance(op, ir.Free) else ()))
         for value in changed:
-            for held in self.sharing(value):
-                if held.start != own:
-                    code, verb = ("WIR046", "written") if held.written else ("WIR049", "read")
-                    message = f"%{value.name} is {verb} by %{held.result}, in flight"
-                    self.apart(position, value, held, code, message)
+            for use in self.sharing(value):
+                if use.start != own:
+                    code, verb = ("WIR046", "written") if use.written else ("WIR049", "read")
+                    message = f"%{value.name} is {verb} by %{use.result}, in flight"
+                    self.apart(position, value, use, code, message)
 
-    def sharing(self, value: ir.Value) -> Iterator[_Held]:
-        """What is held of the storages that `value` may live in."""
+    def sharing(self, value: ir.Value) -> Iterator[_Use]:
+        """The uses of storages that `value` may be located in."""
         for root in self.roots.get(value, NO_ROOTS):
             yield from tuple(self.by_root.get(root, ()))
 
-    def apart(self, position: int, value: ir.Value, held: _Held, code: str, message: str) -> None:
+    def apart(self, position: int, value: ir.Value, use: _Use, code: str, message: str) -> None:
         if ir.is_storage(value):
             self.report(code, message, position)
         else:
-            self.facts.require_apart(value, held.tensor, code, lambda: message, position)
+            self.facts.require_apart(value, use.tensor, code, lambda: message, position)
 
     def start(self, position: int, op: ir.CollectiveStart) -> None:
         if not op.results:
@@ -79,31 +80,29 @@ class Collectives(Check):
         written = {*effects.writes, *op.results}
         for result in op.results:
             tensors = [result, *(v for r, v in effects.holds if r is result)]
-            held = tuple(_Held(v, result.name, position, v in written) for v in tensors)
-            self.in_flight[result.name] = held
+            uses = tuple(_Use(v, result.name, position, v in written) for v in tensors)
+            self.in_flight[result.name] = uses
             self.started[result.name] = position
-            for one in held:
-                for root in self.roots.get(one.tensor, NO_ROOTS):
-                    self.by_root.setdefault(root, {})[one] = None
+            for use in uses:
+                for root in self.roots.get(use.tensor, NO_ROOTS):
+                    self.by_root.setdefault(root, {})[use] = None
 
     def group(self, position: int, op: ir.CollectiveStart) -> None:
         info = self.facts.analyses.extern_info.get(op.target)
         if info is None:
             return
-        names = [a.name for a in info.schema.args]
-        given = dict(op.kwargs) | dict(zip(names, op.args))
-        named = given.get("group_name", op.group)
-        if named != op.group:
-            self.report("WIR037", f"{op.target} is started in {op.group!r}, but is given {named!r}", position)
+        name = dict(named_arguments_as_given(op, info)).get("group_name", op.group)
+        if name != op.group:
+            self.report("WIR037", f"{op.target} is started in {op.group!r}, but is given {name!r}", position)
 
     def wait(self, position: int, op: ir.Wait) -> None:
         name = op.source.name
         if name not in self.in_flight:
             what = "was waited for already" if name in self.started else "is not a collective"
             self.report("WIR047", f"%{name} {what}", position)
-        for held in self.in_flight.pop(name, ()):
-            for root in self.roots.get(held.tensor, NO_ROOTS):
-                self.by_root[root].pop(held, None)
+        for use in self.in_flight.pop(name, ()):
+            for root in self.roots.get(use.tensor, NO_ROOTS):
+                self.by_root[root].pop(use, None)
 
     def finish(self) -> None:
         for name in self.in_flight:

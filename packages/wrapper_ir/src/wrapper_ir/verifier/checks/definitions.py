@@ -1,4 +1,5 @@
-"""Every value is defined once, before its uses, and used with the type and as the kind of value that it is."""
+"""Checks that every value is defined once, before its uses, and used with its type and as its kind of
+value."""
 
 from __future__ import annotations
 
@@ -18,10 +19,10 @@ class Definitions(Check):
                 self.report("WIR014", f"parameter %{param.value.name} cannot be {ir.describe(param.value)}")
 
     def fits(self, param: ir.Param) -> bool:
-        """Callees borrow storages; main is called with what a model has."""
+        """Returns whether a parameter may have its type: only callees have storage parameters, which they
+        borrow."""
         if ir.is_storage(param.value):
-            is_main = self.facts.function is self.facts.analyses.program.functions[0]
-            return not is_main and param.ownership is ir.Ownership.BORROWED
+            return not self.facts.is_main and param.ownership is ir.Ownership.BORROWED
         return isinstance(param.value.type, ir.TensorType | ir.ScalarType | ir.OpaqueType)
 
     def define(self, position: int, value: ir.Value) -> None:
@@ -36,9 +37,9 @@ class Definitions(Check):
     def op(self, position: int, op: ir.Op) -> None:
         defined, positions = self.defined, self.facts.positions
         for value in self.facts.scanned[position][0]:
-            known = defined.get(value.name)
-            if known is not value and known != value:
-                self.unlike(position, value, known)
+            definition = defined.get(value.name)
+            if definition is not value and definition != value:
+                self.mismatch(position, value, definition)
         for value in self.facts.results[position]:
             name = value.name
             if name in defined:
@@ -48,8 +49,8 @@ class Definitions(Check):
         for code, message in ir.op_spec(type(op)).misfits(op):
             self.report(code, message, position)
 
-    def unlike(self, position: int, value: ir.Value, known: ir.Value | None) -> None:
-        if known is None:
+    def mismatch(self, position: int, value: ir.Value, definition: ir.Value | None) -> None:
+        if definition is None:
             self.report("WIR010", f"%{value.name} is used, but nothing has defined it", position)
         else:
             self.report("WIR012", f"%{value.name} has another type than where it was defined", position)

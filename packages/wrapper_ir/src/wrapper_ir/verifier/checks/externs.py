@@ -1,4 +1,4 @@
-"""Calls of library operators fit the operators' schemas, and elements are taken out where they are."""
+"""Checks calls of library operators against their schemas, and paths of unpacked elements."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from wrapper_ir.operators.symmetric import missing_symmetric
 from wrapper_ir.verifier.checks.fitting import fits, result_kinds
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 from wrapper_ir.verifier.findings import Findings
+from wrapper_ir.verifier.obligations import as_numbers
 
 Path = tuple[int | str, ...]
 
@@ -43,7 +44,7 @@ class Externs(Check):
         super().__init__(facts)
         self.known = facts.analyses.extern_info
         self.made: dict[str, tuple[ir.ExternInfo, Path]] = {}
-        """Nested results by name: the operator, and the path already taken."""
+        """Nested results by name: the operator, and the path to the element."""
 
     def handlers(self) -> Handlers:
         return {ir.CallExtern: self.call, ir.CollectiveStart: self.call, ir.Unpack: self.unpack}
@@ -55,10 +56,11 @@ class Externs(Check):
                 self.report("WIR071", f"operator {op.target} is not declared", position)
             return
         if any(rebinds(name) for name in called_names(op.target)):
-            what = "changes what its argument is, or reads outside of it, unseen"
-            self.report(
-                "WIR282", f"{op.target} {what}: say it with view, resize_storage or set_storage", position
+            message = (
+                f"{op.target} changes the memory or layout of its argument, or reads outside of it, without a check: "
+                "use view, resize_storage or set_storage"
             )
+            self.report("WIR282", message, position)
         self.arguments(position, op, info)
         if isinstance(op, ir.CollectiveStart):
             self.results(position, op, info)
@@ -74,17 +76,17 @@ class Externs(Check):
         for arg, expected in zip(args, declared):
             if not fits(arg, expected.type):
                 self.misfit(position, op.target, expected)
-        given = {a.name for a in declared[: len(args)]}
+        names = {a.name for a in declared[: len(args)]}
         for name, arg in op.kwargs:
-            named = info.named.get(name)
-            if named is None or name in given:
-                what = "twice" if name in given else "but has none such"
+            schema_arg = info.named.get(name)
+            if schema_arg is None or name in names:
+                what = "twice" if name in names else "but has none such"
                 self.report("WIR073", f"{op.target} is given {name!r} {what}", position)
-            elif not fits(arg, named.type):
-                self.misfit(position, op.target, named)
-            given.add(name)
+            elif not fits(arg, schema_arg.type):
+                self.misfit(position, op.target, schema_arg)
+            names.add(name)
         for required in info.required:
-            if required not in given:
+            if required not in names:
                 self.report("WIR074", f"{op.target} needs {required!r}", position)
 
     def misfit(self, position: int, target: str, declared: ir.SchemaArg) -> None:
@@ -102,7 +104,7 @@ class Externs(Check):
             self.report("WIR076", f"%{value.name} is not what {info.schema.name} returns", position)
 
     def results(self, position: int, op: ir.CollectiveStart, info: ir.ExternInfo) -> None:
-        """Of a collective: one a return, or any number of the elements of a list of tensors."""
+        """Checks the results of a collective: one for each return, or any number for a list of tensors."""
         types = [r.type for r in info.schema.returns]
         if types == ["Tensor[]"]:
             return
@@ -111,8 +113,12 @@ class Externs(Check):
             self.report("WIR076", f"{len(op.results)} tensors of {op.target}, which returns {what}", position)
 
     def outs(self, position: int, op: ir.OperatorCall, info: ir.ExternInfo) -> None:
-        """Out arguments are written before all reads are done; only a collective may work in its own part of them, and an accumulating
-        matmul on what it adds to."""
+        """Requires that out arguments share no bytes with other arguments, because they may be written before
+        all reads.
+
+        A collective may read its part of the out argument, and an accumulating matmul the tensor that it adds
+        to.
+        """
         if not info.outs:
             return
         roots_at = self.facts.aliasing.roots_at
@@ -121,35 +127,34 @@ class Externs(Check):
         reads = [v for v in self.facts.aliasing.effects[position].reads if v is not added]
         read = {r: v for v in reads for r in roots_at(v, position)}
         outs = [arg for name, arg in op.kwargs if name in info.outs]
-        seen: set[ir.Value] = set()
-        for value in (v for arg in outs for v in _flat(arg)):
+        written: set[ir.Value] = set()
+        for value in (v for arg in outs for v in ir.values_in(arg, [])):
             for root in roots_at(value, position):
                 other = read.get(root)
                 if other is not None and isinstance(op, ir.CollectiveStart) and self.is_part(value, other):
                     other = None
-                if root in seen:
+                if root in written:
                     self.report("WIR079", _shares(value), position)
                 elif other is not None:
                     self.facts.require_apart(value, other, "WIR079", partial(_shares, value), position)
-                seen.add(root)
+                written.add(root)
 
     def is_part(self, a: ir.Value, b: ir.Value) -> bool:
-        """Whether one of two tensors is a process's part of the other: the whole is parts as large, one after
-        another, as gathering in place has them."""
+        """Returns whether one of two tensors is a process's part of the other, as in gathering in place: the
+        whole consists of adjacent parts of one size."""
         (root_a, start_a), (root_b, start_b) = self.facts.place(a), self.facts.place(b)
-        size_a, size_b = self.facts.types(a.type).extent, self.facts.types(b.type).extent
-        if root_a != root_b or not (isinstance(start_a, int) and isinstance(start_b, int)):
+        sizes = as_numbers(self.facts.types(a.type).extent, self.facts.types(b.type).extent)
+        starts = as_numbers(start_a, start_b)
+        if root_a != root_b or sizes is None or starts is None:
             return False
-        if not (isinstance(size_a, int) and isinstance(size_b, int)):
-            return False
-        small, large = sorted((size_a, size_b))
-        return small > 0 and large % small == 0 and (start_a - start_b) % small == 0
+        small, large = sorted(sizes)
+        return small > 0 and large % small == 0 and (starts[0] - starts[1]) % small == 0
 
     def unpack(self, position: int, op: ir.Unpack) -> None:
-        made = self.made.get(op.source.name)
-        if made is None:
+        nested_result = self.made.get(op.source.name)
+        if nested_result is None:
             return
-        info, prefix = made
+        info, prefix = nested_result
         path = (*prefix, *op.path)
         nested = ir.is_results(op.result)
         if nested:
@@ -169,7 +174,7 @@ class Externs(Check):
         self.element(position, op.result, returns[first].type, rest)
 
     def element(self, position: int, value: ir.Value, declared: str, path: Path) -> None:
-        """`value` is the element at `path` of a result of schema type `declared`."""
+        """Checks `value`, the element at `path` of a result of schema type `declared`."""
         for step in path:
             inner = declared.removesuffix("?")
             if not inner.endswith("]"):
@@ -190,9 +195,3 @@ class Externs(Check):
 
 def _shares(value: ir.Value) -> str:
     return f"out argument %{value.name} shares bytes with another"
-
-
-def _flat(arg: ir.Arg) -> list[ir.Value]:
-    if isinstance(arg, ir.Value):
-        return [arg]
-    return [v for item in arg for v in _flat(item)] if isinstance(arg, tuple) else []

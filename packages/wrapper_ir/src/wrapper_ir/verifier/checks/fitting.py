@@ -1,7 +1,7 @@
-"""Whether an argument fits the type that an operator's schema declares.
+"""Decides whether an argument fits the type that an operator's schema declares.
 
-Lenient where the library converts by itself: a number fits a tensor or a list, types that we do not know fit
-anything.
+Lenient if the library converts arguments: a number fits a tensor or a list, and anything fits an unknown
+type.
 """
 
 from __future__ import annotations
@@ -16,11 +16,9 @@ _LIST = re.compile(r"(.*)\[\d*\]")
 
 
 def fits(arg: ir.Arg, declared: str) -> bool:
-    """Whether `arg` may be passed for an argument of schema type `declared` (`Tensor`, `SymInt[]`, `float?`)."""
+    """Returns whether `arg` may be passed for a schema type `declared` (`Tensor`, `SymInt[]`, `float?`)."""
     if declared == "Tensor":
-        return (
-            isinstance(_type(arg), ir.TensorType) or _is_opaque(arg, ir.OpaqueKind.PACKED) or _is_scalar(arg)
-        )
+        return ir.is_tensor(arg) or _is_opaque(arg, ir.OpaqueKind.PACKED) or _is_scalar(arg)
     if declared.endswith("?"):
         return arg is None or fits(arg, declared[:-1])
     element = _LIST.fullmatch(declared)
@@ -31,20 +29,15 @@ def fits(arg: ir.Arg, declared: str) -> bool:
     if declared == "Generator":
         return _is_opaque(arg, ir.OpaqueKind.GENERATOR)
     if declared not in _TAKES:
-        return not isinstance(_type(arg), ir.StorageType)
+        return not ir.is_storage(arg)
     classes, kinds = _TAKES[declared]
     return isinstance(arg, classes) or _kind(arg) in kinds
-
-
-def _type(arg: ir.Arg) -> ir.Type | None:
-    return arg.type if isinstance(arg, ir.Value) else None
 
 
 def _kind(arg: ir.Arg) -> SymKind | None:
     if isinstance(arg, Expr):
         return arg.kind
-    type = _type(arg)
-    return type.kind if isinstance(type, ir.ScalarType) else None
+    return arg.type.kind if ir.is_scalar(arg) else None
 
 
 def _is_number(arg: ir.Arg) -> bool:
@@ -56,15 +49,12 @@ def _is_scalar(arg: ir.Arg) -> bool:
 
 
 def _is_nested(arg: ir.Arg) -> bool:
-    """A whole nested result passed as a list."""
-    return isinstance(arg, ir.Value) and not isinstance(
-        arg.type, ir.StorageType | ir.TensorType | ir.ScalarType
-    )
+    """Returns whether a value may be passed as a whole list: a nested result or a handle."""
+    return isinstance(arg, ir.Value) and isinstance(arg.type, ir.TupleType | ir.OpaqueType)
 
 
 def _is_opaque(arg: ir.Arg, kind: ir.OpaqueKind) -> bool:
-    type = _type(arg)
-    return isinstance(type, ir.OpaqueType) and type.kind is kind
+    return isinstance(arg, ir.Value) and isinstance(arg.type, ir.OpaqueType) and arg.type.kind is kind
 
 
 _INT, _NUMBER = (SymKind.INT, SymKind.BOOL), tuple(SymKind)
@@ -87,7 +77,7 @@ _TAKES: Mapping[str, tuple[tuple[type, ...], tuple[SymKind, ...]]] = {
 
 
 def result_kinds(declared: str) -> tuple[type, ...] | None:
-    """Kinds of IR types that a return of schema type `declared` may be taken as; None where we do not know."""
+    """The classes of IR types that a return of schema type `declared` may have; None if unknown."""
     base = declared.removesuffix("?")
     if base == "Tensor":
         return (ir.TensorType,)

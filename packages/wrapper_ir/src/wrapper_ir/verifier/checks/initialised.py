@@ -1,8 +1,9 @@
 """Reads see a write, and immutable constants see none.
 
-A storage or slot that an op made without zeroing, or a storage parameter, holds nothing until an op writes it. A write counts for the bytes of the
-tensor that it goes through, where these are known; a read is fine when any byte of it has been written, or when the tensor
-has no elements, which a run checks where only a run can tell.
+A storage or slot that an op made without zeroing, or a storage parameter, holds nothing until an op writes
+it. A write counts for the bytes of the tensor that it goes through, where these are known; a read is fine
+when any byte of it has been written, or when the tensor has no elements, which a run checks where only a run
+can tell.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ class Initialised(Check):
         if self.empty and effects.reads and _RANDOM not in effects.classes:
             partners = self.partners(op) if isinstance(op, ir.Launch) else ()
             if isinstance(op, _CALLS):
-                # A callee may read what it has itself written: a loop that fills a buffer row by row. What an operator
-                # reads of an argument that it writes, its schema does not say.
+                # A callee may read what it has itself written: a loop that fills a buffer row by row. What an
+                # operator reads of an argument that it writes, its schema does not say.
                 partners = effects.writes
             for value in effects.reads:
                 if value not in partners:
@@ -62,8 +63,8 @@ class Initialised(Check):
                     self.write(value, root)
 
     def partners(self, op: ir.Launch) -> tuple[ir.Value, ...]:
-        """Arguments read through a parameter that may overlap one that the kernel writes: such a kernel reads what it has
-        itself written (a concatenation whose parts it has just filled)."""
+        """Arguments read through a parameter that may overlap one that the kernel writes: such a kernel reads
+        what it has itself written (a concatenation whose parts it has just filled)."""
         places = self.shared.get(op.kernel)
         if places is None:
             places = self.shared[op.kernel] = self.shared_places(op.kernel)

@@ -99,8 +99,8 @@ class Kernels(Check):
             self.report("WIR202", message(), position)
 
     def aligned(self, position: int, kernel: str, pointer: Pointer) -> None:
-        """An address is the multiple that it is taken to be, as far as can be told; what cannot is checked in a run
-        (`passes.alignment_checks`). An empty tensor is anywhere."""
+        """An address is the multiple that it is taken to be, as far as can be told; what cannot is checked in
+        a run (`passes.alignment_checks`). An empty tensor is anywhere."""
         divisor, value = pointer.param.divisible, pointer.value
 
         def message() -> str:
@@ -186,8 +186,9 @@ class Kernels(Check):
             self.extent(position, op.kernel, arg, extent)
 
     def extent(self, position: int, kernel: str, arg: ir.Value, extent: Expr) -> None:
-        """A kernel touches nothing where the extent is not positive, and nothing of an empty tensor, which has no address:
-        where the extent is not that of the tensor's layout, it says that it is not positive there."""
+        """A kernel touches nothing where the extent is not positive, and nothing of an empty tensor, which
+        has no address: where the extent is not that of the tensor's layout, it says that it is not positive
+        there."""
         root, start = self.facts.place(arg)
         capacity = self.facts.capacity(root)
         need = as_size(extent)
@@ -216,8 +217,8 @@ class Kernels(Check):
         )
 
     def is_none_at(self, extent: Size, size: Expr) -> bool:
-        """Whether an extent surely is not positive where a size is 0: what the size's terms are equal to there is put in
-        their place."""
+        """Whether an extent surely is not positive where a size is 0: what the size's terms are equal to
+        there is put in their place."""
         if isinstance(extent, int):
             return extent <= 0
         for monomial, scale in terms_of(size).items():

@@ -84,7 +84,8 @@ class Lifetimes(Check):
         self.slots.setdefault(op.pool, {})[op.result] = None
 
     def stays(self, value: ir.Value) -> bool:
-        """Whether a value may lie in a slot or a storage parameter, whose bytes belong to the pool or the caller."""
+        """Whether a value may lie in a slot or a storage parameter, whose bytes belong to the pool or the
+        caller."""
         return any(r in self.hosts or r in self.lent for r in self.roots.get(value, NO_ROOTS))
 
     def free(self, position: int, op: ir.Free) -> None:

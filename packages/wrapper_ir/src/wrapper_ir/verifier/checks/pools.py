@@ -1,7 +1,8 @@
 """Slots lie inside their pools, and share no bytes while they are there.
 
-A slot is there from its op to its `free`. A callee that is given a storage may use all of it: nothing else that is there
-may lie in it. Slots whose places are proved to follow each other stand in order, so that one more is compared with few of them.
+A slot is there from its op to its `free`. A callee that is given a storage may use all of it: nothing else
+that is there may lie in it. Slots whose places are proved to follow each other stand in order, so that one
+more is compared with few of them.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ class Tenant:
         return cls(op.result, start, end, nbytes, other if same and other else None, low, high)
 
     def is_before(self, other: Tenant, proves: _Before) -> bool:
-        """Whether it is proved to end before the other one starts. Both end after they start, so that a factor that they have in
-        common is not negative."""
+        """Whether it is proved to end before the other one starts. Both end after they start, so that a
+        factor that they have in common is not negative."""
         if self.factor is not None and self.factor == other.factor:
             return self.high <= other.low
         return proves(self.end, other.start)
@@ -65,8 +66,9 @@ def _number_of(size: Size) -> tuple[_Factor, int]:
 
 @dataclass(slots=True)
 class Tenants:
-    """The slots of one pool that are there. Those in `ordered` are proved to follow each other, so that one more is compared with
-    few of them: a binary search finds its neighbours, and what is beyond those follows."""
+    """The slots of one pool that are there. Those in `ordered` are proved to follow each other, so that one
+    more is compared with few of them: a binary search finds its neighbours, and what is beyond those
+    follows."""
 
     proves: _Before
     ordered: list[Tenant] = field(default_factory=list)
@@ -74,7 +76,8 @@ class Tenants:
     """Whose order is open, or that share bytes (which is reported)."""
 
     def place(self, tenant: Tenant) -> int | None:
-        """Where in `ordered` a slot is, or may be put: it shares no bytes with any there. None where that is not proved."""
+        """Where in `ordered` a slot is, or may be put: it shares no bytes with any there. None where that is
+        not proved."""
         low, high = 0, len(self.ordered)
         if high and self.ordered[-1].is_before(tenant, self.proves):
             return high  # most slots begin after all others

@@ -1,7 +1,7 @@
 """Nothing touches elements that a resized storage no longer holds.
 
-A storage of the caller may be given up for a while (`resize_storage %x, 0`) and filled again. In between it has no
-memory, and a kernel would write where anything may be.
+A storage of the caller may be given up for a while (`resize_storage %x, 0`) and filled again. In between it
+has no memory, and a kernel would write where anything may be.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class Resized(Check):
         self.held: dict[ir.Value, Expr] = {}
         """Bytes in storages that were resized."""
         self.set: dict[ir.Value, tuple[Size, ir.Value]] = {}
-        """Tensors that were set to others, and views made of them since: where the one that was set starts, and the
-        other."""
+        """Tensors that were set to others, and views made of them since: where the one that was set starts,
+        and the other."""
 
         self.needed = not facts.classes.isdisjoint((ir.ResizeStorage, ir.SetStorage))
 

@@ -1,7 +1,7 @@
 """The sizes of an operator's arguments fit each other, for operators that do not check them.
 
-A matmul with an output of the wrong size resizes it, and other tensors over its storage do not follow. oneDNN's
-recurrent layers read states and weights in the expected shapes, even beyond their memory.
+A matmul with an output of the wrong size resizes it, and other tensors over its storage do not follow.
+oneDNN's recurrent layers read states and weights in the expected shapes, even beyond their memory.
 """
 
 from __future__ import annotations
@@ -49,8 +49,9 @@ _LSTM, _GATES, _WITHOUT = Int(2), 4, Bool(False)
 
 
 def _recurrent(args: Sequence[ir.Arg]) -> Pairs:
-    """A layer over [steps, batch, inputs], with weights [4*hidden, inputs] and [4*hidden, hidden], two biases [4*hidden]
-    and two states [1, batch, hidden]. A layer without biases is given weights in their place, which nothing reads."""
+    """A layer over [steps, batch, inputs], with weights [4*hidden, inputs] and [4*hidden, hidden], two biases
+    [4*hidden] and two states [1, batch, hidden]. A layer without biases is given weights in their place,
+    which nothing reads."""
     given, *others = (_sizes(arg) for arg in args[:7])
     hidden = args[10]
     if given is None or len(given) != 3 or not isinstance(hidden, Expr):

@@ -1,7 +1,7 @@
 """Elements of tensors in slots begin at multiples of their size.
 
-`layout` holds a view against the storage that it lies in. A slot begins anywhere in its pool, and a storage parameter is what
-callers give, a slot among others: so places are added up to the storage that was allocated.
+`layout` holds a view against the storage that it lies in. A slot begins anywhere in its pool, and a storage
+parameter is what callers give, a slot among others: so places are added up to the storage that was allocated.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ _Needs = Mapping[str, tuple[int, ...]]
 
 
 def _needs(analyses: Analyses) -> _Needs:
-    """By function and number of the parameter: the size of the largest elements that lie in it, in callees too; 1 for none."""
+    """By function and number of the parameter: the size of the largest elements that lie in it, in callees
+    too; 1 for none."""
     found: dict[str, tuple[int, ...]] = {}
 
     def of(name: str) -> tuple[int, ...]:

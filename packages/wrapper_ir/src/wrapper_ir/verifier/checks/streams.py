@@ -1,11 +1,12 @@
 """Bytes that one stream writes are used on another only after an event orders the two.
 
-Each timeline (a stream of a device) counts its ops; what a timeline knows of the others comes through events. The
-host runs CPU ops in program order and sees a device's work only after a synchronisation; everything that the host
-has seen, it has seen before it queues the next op anywhere. Memory comes from a stream and goes back to it: others use it
-after that stream has got it, and before that stream gives it to the next. Parts of one storage that surely do not overlap, such as
-what a concatenation is made of, are used apart. A call uses its arguments and results on the current stream, and on each on which
-its callee begins or leaves work that the current stream is not ordered with; what is moved into it may be freed there.
+Each timeline (a stream of a device) counts its ops; what a timeline knows of the others comes through events.
+The host runs CPU ops in program order and sees a device's work only after a synchronisation; everything that
+the host has seen, it has seen before it queues the next op anywhere. Memory comes from a stream and goes back
+to it: others use it after that stream has got it, and before that stream gives it to the next. Parts of one
+storage that surely do not overlap, such as what a concatenation is made of, are used apart. A call uses its
+arguments and results on the current stream, and on each on which its callee begins or leaves work that the
+current stream is not ordered with; what is moved into it may be freed there.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ class Streams(Check):
 
     @cached_property
     def places(self) -> Mapping[ir.Value, RootOffset]:
-        """Where tensors start, those in slots in their pools; only those that two timelines use are asked for."""
+        """Where tensors start, those in slots in their pools; only those that two timelines use are asked
+        for."""
         get_for, function = self.facts.analyses.get_for, self.facts.function
         places, slots = get_for(function, tensor_places), get_for(function, slot_places)
         if not slots:
@@ -98,7 +100,8 @@ class Streams(Check):
         return known
 
     def alloc(self, position: int, op: ir.AllocStorage) -> None:
-        """Memory may still be in use on its own stream, by what had it before: to other streams, as if written there."""
+        """Memory may still be in use on its own stream, by what had it before: to other streams, as if
+        written there."""
         timeline = self.homes[op.result] = _timeline(op.result.type.device, op.stream)
         self.written.setdefault(op.result, {})[op.result, timeline] = position
 
@@ -162,8 +165,8 @@ class Streams(Check):
                 self.written[root][value, timeline] = position
 
     def ended(self, position: int, op: ir.Op, timeline: Timeline) -> StreamEnds:
-        """What the functions that an op calls begin and leave on other streams. An event that it returns happens after all of
-        that; what one trip of a loop leaves, the next one would have to wait for."""
+        """What the functions that an op calls begin and leave on other streams. An event that it returns
+        happens after all of that; what one trip of a loop leaves, the next one would have to wait for."""
         found = [self.ends.get(name, NO_STREAM_ENDS) for name in ir.callees(op)]
         early = frozenset[Timeline]().union(*(e.early for e in found))
         late = frozenset[Timeline]().union(*(e.late for e in found))
@@ -216,7 +219,8 @@ class Streams(Check):
 
 
 def _geometry(value: ir.Value, place: RootOffset | None) -> Geometry | None:
-    """Where a tensor lies in its storage, as many elements as it may have; None where only run time will tell."""
+    """Where a tensor lies in its storage, as many elements as it may have; None where only run time will
+    tell."""
     if place is None or not ir.is_tensor(value):
         return None
     root, offset = place

@@ -1,5 +1,5 @@
-"""Symbols are declared, defined once and before their uses; expressions are of the right kind and look at values
-in `define` only."""
+"""Symbols are declared, defined once and before their uses; expressions are of the right kind and look at
+values in `define` only."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class Symbols(Check):
         self.settled: set[int] = set()
         """Ids of the facts (which the table keeps alive) about types whose symbols are all defined."""
         self.widths: dict[str, int] = {}
-        """Bits of the symbols that may have more than an int64: definitions of definitions grow without end."""
+        """Bits of the symbols that may have more than an int64: definitions of definitions grow without
+        end."""
         for name in facts.function.captures:
             if name in self.defined:
                 self.report("WIR032", f"{name} is captured twice")
@@ -119,7 +120,8 @@ class Symbols(Check):
             self.report("WIR015", f"{e} is not an int64", position)
 
     def constant(self, position: int, e: object) -> None:
-        """Operators take some constants that are not int64; kernels take none, symbols and results are none."""
+        """Operators take some constants that are not int64; kernels take none, symbols and results are
+        none."""
         if isinstance(e, Int):
             self.int64(position, e)
 

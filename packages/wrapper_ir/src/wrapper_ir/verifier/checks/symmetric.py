@@ -1,5 +1,5 @@
-"""Memory of process groups, symmetric or registered: an allocation id is one piece of memory for as long as the processes of its group live, so one storage at
-a time has it, and it stays inside the program."""
+"""Memory of process groups, symmetric or registered: an allocation id is one piece of memory for as long as
+the processes of its group live, so one storage at a time has it, and it stays inside the program."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""What operators do with symmetric memory: some take nothing else for an argument, some must not get it, and some leave it in use
-by other processes when they are over for this one.
+"""What operators do with symmetric memory: some take nothing else for an argument, some must not get it, and
+some leave it in use by other processes when they are over for this one.
 
-Any other operator or kernel reads and writes symmetric memory as it does other memory: kernels fill it and read it.
+Any other operator or kernel reads and writes symmetric memory as it does other memory: kernels fill it and
+read it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 from wrapper_ir.verifier.obligations import Size, as_size
 
 _ORDINARY = ("aten::", "prims::")
-"""Namespaces whose operators make their results in ordinary memory; a library's own may take them from anywhere."""
+"""Namespaces whose operators make their results in ordinary memory; a library's own may take them from
+anywhere."""
 
 
 class _Rule(NamedTuple):
@@ -56,7 +58,8 @@ class SymmetricArguments(Check):
         super().__init__(facts)
         self.rules = facts.analyses.get(_rules)
         self.lasting: list[tuple[ir.Type, Size, Size, str]] = []
-        """What other processes may still use: in an allocation of which type, from which byte to which, and by which operator."""
+        """What other processes may still use: in an allocation of which type, from which byte to which, and
+        by which operator."""
 
     def handlers(self) -> Handlers:
         handlers: Handlers = {ir.ResizeStorage: self.resize}
@@ -86,7 +89,8 @@ class SymmetricArguments(Check):
                 self.lasting.append((*self.place(root), op.target))
 
     def shared(self, position: int, op: ir.OperatorCall, value: ir.Value, name: str) -> None:
-        """The processes that an operator works with are those that have the memory, and each finds its argument at one offset."""
+        """The processes that an operator works with are those that have the memory, and each finds its
+        argument at one offset."""
         given = dict(named_arguments_as_given(op, self.rules.by_target[op.target].info)).get("group_name")
         for root in self.facts.aliasing.roots_at(value, position):
             if not ir.is_storage(root) or not root.type.is_symmetric:
@@ -104,7 +108,8 @@ class SymmetricArguments(Check):
                 self.report("WIR278", message, position)
 
     def place(self, storage: ir.Value) -> tuple[ir.Type, Size, Size]:
-        """The type of the allocation that a storage lies in, its first byte there, and the one after its last."""
+        """The type of the allocation that a storage lies in, its first byte there, and the one after its
+        last."""
         type = storage.type
         if not isinstance(type, ir.StorageType):
             return type, 0, 0
@@ -141,9 +146,9 @@ class SymmetricArguments(Check):
         return bool(roots) and all(self.is_ordinary(root) for root in roots)
 
     def is_ordinary(self, root: ir.Value) -> bool:
-        """Whether a storage surely is ordinary memory: what the program allocates, or an operator that is known, outside
-        of memory pools, whose memory is of the kind that the caller made them with. Inputs, constants and other results
-        may live anywhere."""
+        """Whether a storage surely is ordinary memory: what the program allocates, or an operator that is
+        known, outside of memory pools, whose memory is of the kind that the caller made them with. Inputs,
+        constants and other results may live anywhere."""
         position = self.facts.positions.get(root.name, -1)
         if self.rules.pools or position < 0 or self.is_root_symmetric(root):
             return False
