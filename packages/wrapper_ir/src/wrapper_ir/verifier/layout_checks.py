@@ -65,7 +65,7 @@ def _all(function: ir.Function, analyses: Analyses) -> Iterator[tuple[int, ir.As
 def _check(
     value: ir.Value[ir.TensorType], what: str, op: ir.Op, type: ir.TensorType | None = None
 ) -> ir.AssertLayout:
-    """Asserts that a tensor has the layout of `type`, by default of its own type."""
+    """Asserts that a tensor has the layout of `type`, by default of the tensor's type."""
     type = type or value.type
     return ir.AssertLayout(
         tensors=(value,), sizes=(type.sizes,), strides=(type.strides,), message=what, prov=op.prov

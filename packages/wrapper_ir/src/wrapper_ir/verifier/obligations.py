@@ -17,8 +17,10 @@ def as_size(e: Expr) -> Size:
 
 def as_numbers(*sizes: Size) -> tuple[int, ...] | None:
     """The sizes as ints; None if one is not a constant."""
-    numbers = tuple(size for size in sizes if isinstance(size, int))
-    return numbers if len(numbers) == len(sizes) else None
+    for size in sizes:
+        if size.__class__ is not int:
+            return None
+    return sizes  # type: ignore[return-value]  # all are ints, by the loop
 
 
 class Verdict(enum.Enum):

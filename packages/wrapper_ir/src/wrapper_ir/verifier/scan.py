@@ -53,7 +53,7 @@ def scan(op: ir.Op) -> Scanned:
 def _collect(x: object, values: list[ir.Value], exprs: list[Expr]) -> None:
     kind = type(x)
     if kind is tuple:
-        for item in x:  # type: ignore[attr-defined]  # a tuple by its class, which is faster to compare than isinstance
+        for item in x:  # type: ignore[attr-defined]  # a tuple; faster than isinstance
             if type(item) is ir.Value:
                 values.append(item)
             elif type(item) not in _CONSTANTS:

@@ -46,7 +46,7 @@ class Collectives(Check):
         if not self.in_flight:
             return
         effects = self.effects[position]
-        # a wait ends the uses of its own collective, including those of its other results
+        # a wait ends the uses of its collective, including those of other results
         own = self.started.get(op.source.name, -1) if isinstance(op, ir.Wait) else -1
         for value in effects.reads:
             for use in self.sharing(value):

@@ -57,8 +57,8 @@ class Externs(Check):
             return
         if any(rebinds(name) for name in called_names(op.target)):
             message = (
-                f"{op.target} changes the memory or layout of its argument, or reads outside of it, without a check: "
-                "use view, resize_storage or set_storage"
+                f"{op.target} changes the memory or layout of its argument, or reads outside of it, without a "
+                "check: use view, resize_storage or set_storage"
             )
             self.report("WIR282", message, position)
         self.arguments(position, op, info)
@@ -127,17 +127,17 @@ class Externs(Check):
         reads = [v for v in self.facts.aliasing.effects[position].reads if v is not added]
         read = {r: v for v in reads for r in roots_at(v, position)}
         outs = [arg for name, arg in op.kwargs if name in info.outs]
-        written: set[ir.Value] = set()
+        roots: set[ir.Value] = set()
         for value in (v for arg in outs for v in ir.values_in(arg, [])):
             for root in roots_at(value, position):
                 other = read.get(root)
                 if other is not None and isinstance(op, ir.CollectiveStart) and self.is_part(value, other):
                     other = None
-                if root in written:
+                if root in roots:
                     self.report("WIR079", _shares(value), position)
                 elif other is not None:
                     self.facts.require_apart(value, other, "WIR079", partial(_shares, value), position)
-                written.add(root)
+                roots.add(root)
 
     def is_part(self, a: ir.Value, b: ir.Value) -> bool:
         """Returns whether one of two tensors is a process's part of the other, as in gathering in place: the

@@ -1,9 +1,8 @@
-"""Reads see a write, and immutable constants see none.
+"""Checks that memory is written before it is read, and that immutable constants are never written.
 
-A storage or slot that an op made without zeroing, or a storage parameter, holds nothing until an op writes
-it. A write counts for the bytes of the tensor that it goes through, where these are known; a read is fine
-when any byte of it has been written, or when the tensor has no elements, which a run checks where only a run
-can tell.
+Storages and slots that are not zeroed, and storage parameters, are uninitialized until an op writes them. A
+write initializes the bytes of its tensor, if these are known. A read is valid if any byte of its tensor is
+initialized, or if the tensor is empty, which may become a check at run time.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers, sizes_of
-from wrapper_ir.verifier.obligations import Claim
+from wrapper_ir.verifier.obligations import Claim, as_numbers
 
 _Window = tuple[int, int]
 _RANDOM = ir.EffectClass.RANDOM
@@ -26,12 +25,12 @@ class Initialised(Check):
         self.effects = facts.aliasing.effects
         self.roots = facts.aliasing.roots
         self.empty: dict[ir.Value, list[_Window]] = {}
-        """Storages not wholly written: the parts that are."""
+        """The initialized parts of storages that are not wholly initialized."""
         for param in facts.function.params:
             if ir.is_storage(param.value):
-                self.empty[param.value] = []  # it is lent for its room, not for what is in it
+                self.empty[param.value] = []  # the caller lends memory, not content
         self.shared: dict[str, tuple[int, ...]] = {}
-        """By kernel, what `shared_places` found."""
+        """The results of `shared_places` by kernel."""
         self.immutable = {c.value for c in facts.analyses.program.constants if not c.mutable}
 
     def every(self) -> Handler:
@@ -49,8 +48,8 @@ class Initialised(Check):
         if self.empty and effects.reads and _RANDOM not in effects.classes:
             partners = self.partners(op) if isinstance(op, ir.Launch) else ()
             if isinstance(op, _CALLS):
-                # A callee may read what it has itself written: a loop that fills a buffer row by row. What an
-                # operator reads of an argument that it writes, its schema does not say.
+                # a callee may read what it wrote itself, such as a loop that fills a buffer row by row; a
+                # schema does not tell whether an operator reads an argument that it writes
                 partners = effects.writes
             for value in effects.reads:
                 if value not in partners:
@@ -63,8 +62,8 @@ class Initialised(Check):
                     self.write(value, root)
 
     def partners(self, op: ir.Launch) -> tuple[ir.Value, ...]:
-        """Arguments read through a parameter that may overlap one that the kernel writes: such a kernel reads
-        what it has itself written (a concatenation whose parts it has just filled)."""
+        """Arguments of parameters that may overlap one that the kernel writes. Such a kernel reads what it
+        wrote itself, for example a concatenation whose parts it just filled."""
         places = self.shared.get(op.kernel)
         if places is None:
             places = self.shared[op.kernel] = self.shared_places(op.kernel)
@@ -74,11 +73,11 @@ class Initialised(Check):
         """The positions of such parameters."""
         kernel = self.facts.analyses.kernels.get(name)
         params = () if kernel is None else kernel.params
-        written = {p.name for p in params if p.access.writes}
+        outputs = {p.name for p in params if p.access.writes}
         return tuple(
             i
             for i, p in enumerate(params)
-            if p.access is ir.Access.READ and not written.isdisjoint(p.may_overlap)
+            if p.access is ir.Access.READ and not outputs.isdisjoint(p.may_overlap)
         )
 
     def read(self, position: int, value: ir.Value) -> None:
@@ -91,14 +90,14 @@ class Initialised(Check):
         window = self.window(value, root)
         parts = self.empty[root]
         if not parts or (window and not any(lo < window[1] and window[0] < hi for lo, hi in parts)):
-            # A compiler leaves out the kernel that would write a tensor without elements.
-            is_fine = self.facts.require(
+            # a compiler omits the kernel that would write an empty tensor
+            is_valid = self.facts.require(
                 Claim(tuple(((size, 0),) for size in sizes_of(value))),
                 "WIR080",
                 lambda: f"%{value.name} is read, but nothing has written it",
                 position,
             )
-            if not is_fine:  # once for each storage
+            if not is_valid:  # report each storage once
                 del self.empty[root]
 
     def write(self, value: ir.Value, root: ir.Value) -> None:
@@ -109,9 +108,9 @@ class Initialised(Check):
             self.empty[root].append(window)
 
     def window(self, value: ir.Value, root: ir.Value) -> _Window | None:
-        """Bytes of the root that the tensor spans; None where they are not known as numbers."""
+        """Bytes of the root that the tensor spans; None if they are not constant."""
         base, start = self.facts.place(value)
         if base is not root and base != root:
             return None
-        size = self.facts.types(value.type).extent
-        return (start, start + size) if isinstance(start, int) and isinstance(size, int) else None
+        numbers = as_numbers(start, self.facts.types(value.type).extent)
+        return None if numbers is None else (numbers[0], sum(numbers))

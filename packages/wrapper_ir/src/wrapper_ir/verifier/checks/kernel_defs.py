@@ -1,4 +1,5 @@
-"""WIR091 and WIR028: what kernel definitions say about themselves, and kernels that are chosen from."""
+"""Checks that kernel definitions are consistent (WIR091), and variants of multi-kernels compatible
+(WIR028)."""
 
 from __future__ import annotations
 
@@ -16,13 +17,12 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def check_kernels(analyses: Analyses, findings: Findings) -> None:
-    """All kernels of a program."""
+    """Checks all kernels of a program."""
     for kernel in analyses.program.kernels:
         foreign = list(_foreign_constants(kernel))
         for name, kind in foreign:
-            findings.add(
-                "WIR001", f"@{kernel.name}: {name} holds a {kind}, which is not a constant of kernels"
-            )
+            message = f"@{kernel.name}: {name} holds a {kind}, which is not a constant of kernels"
+            findings.add("WIR001", message)
         if foreign:
             continue
         for message in _faults(kernel):
@@ -40,43 +40,44 @@ def _faults(kernel: ir.KernelDef) -> Iterator[str]:
     for param in kernel.params:
         yield from _param(param, names)
         yield from _pairs(param, params)
-    if isinstance(kernel, ir.CppKernel | ir.TritonKernel) and not kernel.entry.isidentifier():
-        yield f"{kernel.entry!r} is not an entry point"
-    if isinstance(kernel, ir.CppKernel | ir.TritonKernel):
-        yield from _requires(kernel.requires)
     match kernel:
         case ir.TritonKernel():
+            yield from _function(kernel)
             yield from _triton(kernel)
+        case ir.CppKernel():
+            yield from _function(kernel)
+            yield from _cpp(kernel)
         case ir.OperatorKernel():
             yield from operator_faults(kernel)
-        case ir.CppKernel() | ir.ForeignKernel() | ir.MultiKernel():
-            descriptors = [p.name for p in kernel.params if p.kind is ir.ParamKind.DESCRIPTOR]
-            if descriptors and isinstance(kernel, ir.CppKernel):
-                yield f"parameter {descriptors[0]} is a descriptor, which only GPUs have"
-            if isinstance(kernel, ir.CppKernel):
-                yield from _sources(kernel)
+        case ir.ForeignKernel() | ir.MultiKernel():
+            pass
 
 
-def _requires(requires: tuple[ir.Requirement, ...]) -> Iterator[str]:
-    names = [one.name for one in requires]
+def _function(kernel: ir.CppKernel | ir.TritonKernel) -> Iterator[str]:
+    if not kernel.entry.isidentifier():
+        yield f"{kernel.entry!r} is not an entry point"
+    names = [requirement.name for requirement in kernel.requires]
     for name in sorted({name for name in names if names.count(name) > 1}):
         yield f"{name} is required twice"
-    for one in requires:
-        if not one.name:
+    for requirement in kernel.requires:
+        if not requirement.name:
             yield "what is required has a name"
-        if one.sha256 and not _SHA256.fullmatch(one.sha256):
-            yield f"{one.sha256!r} of {one.name} is not a sha256"
+        if requirement.sha256 and not _SHA256.fullmatch(requirement.sha256):
+            yield f"{requirement.sha256!r} of {requirement.name} is not a sha256"
 
 
-def _sources(kernel: ir.CppKernel) -> Iterator[str]:
-    """Which source is taken follows from the host alone."""
-    known: set[frozenset[str]] = set()
+def _cpp(kernel: ir.CppKernel) -> Iterator[str]:
+    """Checks descriptors, and that the host can select each source."""
+    descriptors = [p.name for p in kernel.params if p.kind is ir.ParamKind.DESCRIPTOR]
+    if descriptors:
+        yield f"parameter {descriptors[0]} is a descriptor, which only GPUs have"
+    earlier: set[frozenset[str]] = set()
     for source in kernel.sources:
         isa = frozenset(source.isa)
-        if any(before <= isa for before in known):
-            shown = ", ".join(source.isa) or "any instruction set"
-            yield f"the source for {shown} is never taken: one before it runs wherever it does"
-        known.add(isa)
+        if any(before <= isa for before in earlier):
+            names = ", ".join(source.isa) or "any instruction set"
+            yield f"the source for {names} is never taken: one before it runs wherever it does"
+        earlier.add(isa)
 
 
 def _param(param: ir.KernelParam, names: list[str]) -> Iterator[str]:
@@ -89,7 +90,7 @@ def _param(param: ir.KernelParam, names: list[str]) -> Iterator[str]:
 
 
 def _pairs(param: ir.KernelParam, params: Mapping[str, ir.KernelParam]) -> Iterator[str]:
-    """In place, an element takes the place of another, so both have one size."""
+    """Checks pairs that may share memory. In place, an element replaces another, so both have one size."""
     for word, others in (("alias", param.may_alias), ("overlap", param.may_overlap)):
         for name in others:
             other = params.get(name)
@@ -105,14 +106,17 @@ def _pairs(param: ir.KernelParam, params: Mapping[str, ir.KernelParam]) -> Itera
 
 
 def _foreign_constants(kernel: ir.KernelDef) -> Iterator[tuple[str, str]]:
-    """Constants that are no `ConstantValue`, with the classes in them: frontends read constants from text."""
+    """Constants that are not a `ConstantValue`, with their classes: frontends parse constants from text."""
     pairs: list[tuple[str, object]] = []
-    if isinstance(kernel, ir.TritonKernel | ir.OperatorKernel):
-        pairs += kernel.constants
-    if isinstance(kernel, ir.TritonKernel):
-        pairs += kernel.options
-        for config in kernel.configs:
-            pairs += (*config.meta, *config.options)
+    match kernel:
+        case ir.OperatorKernel():
+            pairs += kernel.constants
+        case ir.TritonKernel():
+            pairs += (*kernel.constants, *kernel.options)
+            for config in kernel.configs:
+                pairs += (*config.meta, *config.options)
+        case _:
+            pass
     for name, value in pairs:
         fault = ir.constant_fault(value)
         if fault is not None:
@@ -125,12 +129,12 @@ def _triton(kernel: ir.TritonKernel) -> Iterator[str]:
         yield "there is no config"
     for config in kernel.configs:
         yield from _config(config)
-    known = ir.kernel_symbols(kernel)
-    yield from _grid(kernel.grid, known)
+    symbols = ir.kernel_symbols(kernel)
+    yield from _grid(kernel.grid, symbols)
     for config in kernel.configs:
-        yield from _grid(config.grid, known) if config.grid else ()
+        yield from _grid(config.grid, symbols) if config.grid else ()
     for param in kernel.params:
-        yield from _exprs(param.block, known)
+        yield from _exprs(param.block, symbols)
     tensors = {p.name for p in kernel.params if p.kind.takes_tensor}
     for word, names in (("restore", kernel.restore), ("reset", kernel.reset)):
         for name in names:
@@ -140,17 +144,16 @@ def _triton(kernel: ir.TritonKernel) -> Iterator[str]:
 
 
 def _order(kernel: ir.TritonKernel) -> Iterator[str]:
-    """Every parameter of the function has one source: an argument, a constant, or all configs."""
-    params, constants = [p.name for p in kernel.params], [name for name, _ in kernel.constants]
-    given = [*params, *constants]
+    """Checks that every parameter of the function has one source: an argument, a constant, or all configs."""
+    names = [*(p.name for p in kernel.params), *(name for name, _ in kernel.constants)]
     metas = [{name for name, _ in c.meta} for c in kernel.configs]
     for name in kernel.order:
-        if name not in given and not all(name in meta for meta in metas):
+        if name not in names and not all(name in meta for meta in metas):
             yield f"nothing gives parameter {name} of the function its value"
-    for name in given:
+    for name in names:
         if name not in kernel.order:
             yield f"the function has no parameter {name}"
-    every = [*given, *kernel.grid_params, *set().union(*metas)]
+    every = [*names, *kernel.grid_params, *set().union(*metas)]
     twice = {name for name in every if every.count(name) > 1} | {
         name for name in kernel.order if kernel.order.count(name) > 1
     }
@@ -172,14 +175,14 @@ def _constants(pairs: Iterable[tuple[str, ir.ConstantValue]]) -> Iterator[str]:
             yield f"{name} is not a number"
 
 
-def _grid(grid: tuple[Expr, ...], known: frozenset[str]) -> Iterator[str]:
+def _grid(grid: tuple[Expr, ...], symbols: frozenset[str]) -> Iterator[str]:
     if not 1 <= len(grid) <= ir.MAX_GRID:
         yield f"a grid has one to {ir.MAX_GRID} sizes, not {len(grid)}"
-    yield from _exprs(grid, known)
+    yield from _exprs(grid, symbols)
 
 
-def _exprs(exprs: Iterable[Expr], known: frozenset[str]) -> Iterator[str]:
+def _exprs(exprs: Iterable[Expr], symbols: frozenset[str]) -> Iterator[str]:
     for expr in exprs:
-        unknown = sorted(expr.free_symbols - known)
+        unknown = sorted(expr.free_symbols - symbols)
         if unknown or expr.free_atoms:
             yield f"{expr} needs {', '.join(unknown) or 'a tensor'}, which the kernel does not have"

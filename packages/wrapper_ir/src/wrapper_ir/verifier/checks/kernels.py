@@ -1,4 +1,5 @@
-"""Launches fit their kernels: arguments, dtypes, extents, devices, and which arguments may share bytes."""
+"""Checks launches against their kernels: arguments, dtypes, extents, devices, and arguments that share
+bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from wrapper_ir.analysis.alignment import Pointer, analyse_alignment
 from wrapper_ir.expr import Expr, Float, Int, Sym, SymKind, add, print_expr, sub, substitute
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers, sizes_of
 from wrapper_ir.verifier.inequalities import terms_of
-from wrapper_ir.verifier.obligations import Claim, Size, as_size
+from wrapper_ir.verifier.obligations import Claim, Size, as_numbers, as_size
 from wrapper_ir.verifier.proofs import shown
 
 
@@ -50,15 +51,14 @@ class Kernels(Check):
             if param.kind is ir.ParamKind.SCALAR:
                 fits = self.scalar(position, param, arg) and fits
                 continue
-            type = arg.type if isinstance(arg, ir.Value) else None
-            if not isinstance(type, ir.TensorType):
+            if not ir.is_tensor(arg):
                 self.report("WIR084", f"{param.name} is a pointer, and needs a tensor", position)
                 fits = False
                 continue
+            type = arg.type
             if type.dtype is not param.dtype:
-                self.report(
-                    "WIR085", f"{param.name} is {param.dtype.value}*, given {type.dtype.value}", position
-                )
+                message = f"{param.name} is {param.dtype.value}*, given {type.dtype.value}"
+                self.report("WIR085", message, position)
             if device is None:
                 device = type.device
             elif type.device is not device and type.device != device:
@@ -72,10 +72,10 @@ class Kernels(Check):
             self.extents(position, op, kernel)
 
     def scalar(self, position: int, param: ir.KernelParam, arg: object) -> bool:
-        if isinstance(arg, ir.Value) and ir.is_scalar(arg):
-            kind = arg.type.kind
-        elif isinstance(arg, Expr):
+        if isinstance(arg, Expr):
             kind = arg.kind
+        elif ir.is_scalar(arg):
+            kind = arg.type.kind
         else:
             self.report("WIR084", f"{param.name} is a number", position)
             return False
@@ -87,11 +87,11 @@ class Kernels(Check):
         return True
 
     def multiple(self, position: int, param: ir.KernelParam, arg: object) -> None:
-        """A number is the multiple that it is taken to be."""
+        """Requires that a number is the multiple that the kernel assumes."""
 
         def message() -> str:
-            shown_arg = print_expr(arg) if isinstance(arg, Expr) else "a value, which no check can look at"
-            return f"{param.name} is a multiple of {param.divisible}, given {shown_arg}"
+            text = print_expr(arg) if isinstance(arg, Expr) else "a value, which no check can look at"
+            return f"{param.name} is a multiple of {param.divisible}, given {text}"
 
         if isinstance(arg, Expr) and arg.kind is SymKind.INT:
             self.facts.require_multiple(param.divisible, as_size(arg), "WIR202", message, position)
@@ -99,14 +99,15 @@ class Kernels(Check):
             self.report("WIR202", message(), position)
 
     def aligned(self, position: int, kernel: str, pointer: Pointer) -> None:
-        """An address is the multiple that it is taken to be, as far as can be told; what cannot is checked in
-        a run (`passes.alignment_checks`). An empty tensor is anywhere."""
+        """Requires that an address is the multiple that the kernel assumes, unless the tensor is empty. An
+        address that the analysis does not know is checked at run time (`alignment_checks`)."""
         divisor, value = pointer.param.divisible, pointer.value
 
         def message() -> str:
             place = f" {shown(pointer.offset)} bytes after %{pointer.base.name}, which is"
             place = "" if pointer.base is value else place
-            return f"@{kernel} takes %{value.name} to be at a multiple of {divisor}, it is{place} {pointer.known}"
+            wanted = f"at a multiple of {divisor}"
+            return f"@{kernel} takes %{value.name} to be {wanted}, it is{place} {pointer.known}"
 
         if pointer.known.modulus % divisor:
             address = pointer.address
@@ -117,7 +118,7 @@ class Kernels(Check):
         self.facts.require_multiple(divisor, byte, "WIR202", message, position, sizes_of(value))
 
     def sharing(self, position: int, op: ir.Launch, params: tuple[ir.KernelParam, ...]) -> None:
-        """Pairs of arguments over one storage where the kernel writes through one of them."""
+        """Checks pairs of arguments over one storage."""
         sharing: dict[ir.Value, list[int]] = {}
         for i, arg in enumerate(op.args):
             if isinstance(arg, ir.Value):
@@ -128,7 +129,7 @@ class Kernels(Check):
                 self.pair(position, op, (params[j], params[i]), (j, i))
 
     def meeting(self, root: ir.Value, op: ir.Launch, places: list[int]) -> Iterable[tuple[int, int]]:
-        """Pairs of arguments over one storage, but for those that constants tell apart."""
+        """Pairs of arguments over one storage, except those at constant offsets that do not overlap."""
         if len(places) < 3:
             return combinations(places, 2)
         constant: list[tuple[int, int, int]] = []
@@ -137,18 +138,19 @@ class Kernels(Check):
             value = op.args[i]
             assert isinstance(value, ir.Value)  # by `sharing`
             (base, start), extent = self.facts.place(value), self.facts.types(value.type).extent
-            if base == root and isinstance(start, int) and isinstance(extent, int):
-                constant.append((start, start + extent, i))
+            numbers = as_numbers(start, extent) if base == root else None
+            if numbers is not None:
+                constant.append((numbers[0], sum(numbers), i))
             else:
                 others.add(i)
         constant.sort()
-        found = {(j, i) for i in others for j in places if j != i}
+        pairs = {(j, i) for i in others for j in places if j != i}
         for at, (_, end, i) in enumerate(constant):
             for after in range(at + 1, len(constant)):
                 if constant[after][0] >= end:
                     break
-                found.add((constant[after][2], i))
-        return sorted({(min(pair), max(pair)) for pair in found}, key=itemgetter(1, 0))
+                pairs.add((constant[after][2], i))
+        return sorted({(min(pair), max(pair)) for pair in pairs}, key=itemgetter(1, 0))
 
     def pair(
         self, position: int, op: ir.Launch, params: tuple[ir.KernelParam, ir.KernelParam], at: tuple[int, int]
@@ -186,9 +188,11 @@ class Kernels(Check):
             self.extent(position, op.kernel, arg, extent)
 
     def extent(self, position: int, kernel: str, arg: ir.Value, extent: Expr) -> None:
-        """A kernel touches nothing where the extent is not positive, and nothing of an empty tensor, which
-        has no address: where the extent is not that of the tensor's layout, it says that it is not positive
-        there."""
+        """Requires that the extent of an access is inside of its storage.
+
+        A kernel accesses nothing if the extent is not positive, nor if the tensor is empty and so has no
+        address. An extent other than that of the layout must not be positive for an empty tensor.
+        """
         root, start = self.facts.place(arg)
         capacity = self.facts.capacity(root)
         need = as_size(extent)
@@ -204,21 +208,24 @@ class Kernels(Check):
         if ir.is_layout_extent(extent, type):
             claim = Claim(stated, empty)
         else:
-            left = capacity - start  # none of it is not positive either where it holds what is needed
-            there = tuple((1, n) for n in empty if not (self.is_none_at(need, n) or self.is_none_at(left, n)))
-            claim = Claim((((need, 0),), *((*inside, *there) for inside in stated)))
+            rest = capacity - start  # the extent fits in it, so it is not positive either if this is not
+            nonempty = tuple(
+                (1, n) for n in empty if not (self.is_none_at(need, n) or self.is_none_at(rest, n))
+            )
+            claim = Claim((((need, 0),), *((*inside, *nonempty) for inside in stated)))
         self.facts.require(
             claim,
             "WIR089",
             lambda: (
-                f"@{kernel} may touch {shown(need)} bytes of %{arg.name}, which starts at {shown(start)} of {shown(capacity)}"
+                f"@{kernel} may touch {shown(need)} bytes of %{arg.name}, "
+                f"which starts at {shown(start)} of {shown(capacity)}"
             ),
             position,
         )
 
     def is_none_at(self, extent: Size, size: Expr) -> bool:
-        """Whether an extent surely is not positive where a size is 0: what the size's terms are equal to
-        there is put in their place."""
+        """Returns whether an extent certainly is not positive if a size is 0, by substituting a term of the
+        size."""
         if isinstance(extent, int):
             return extent <= 0
         for monomial, scale in terms_of(size).items():

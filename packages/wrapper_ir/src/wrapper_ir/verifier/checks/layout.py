@@ -1,4 +1,4 @@
-"""Views stay inside their storage, and copies fit."""
+"""Checks that views stay inside their storage, and that copies and asserted layouts fit."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class LayoutCheck(Check):
 
     def alloc(self, position: int, op: ir.AllocStorage) -> None:
         type = op.result.type
-        if type.alignment > ir.DEFAULT_ALIGNMENT:  # which every allocator gives
+        if type.alignment > ir.DEFAULT_ALIGNMENT:  # every allocator guarantees this
             self.allocated(position, op.result, type.device, type.alignment)
 
     def allocated(self, position: int, result: ir.Value, device: ir.Device, alignment: int) -> None:
-        """What is allocated is as aligned as it is said to be."""
+        """Requires that the device's allocator guarantees an alignment."""
         most = device.traits.allocation_alignment
         if alignment > most:
             message = (
@@ -63,7 +63,7 @@ class LayoutCheck(Check):
         capacity = self.facts.capacity(root)
         whole = root.type is result.type or ir.is_storage(root)
         if extent is capacity and whole and first.__class__ is int and first == 0:
-            pass  # all of it, which is what most views are
+            pass  # the whole storage, the common case
         elif first.__class__ is int and extent.__class__ is int and capacity.__class__ is int:
             if first < 0 or (first + extent > capacity and extent != 0):
                 self.report("WIR050", _outside(result, first, extent, root, capacity), position)
@@ -123,8 +123,8 @@ class LayoutCheck(Check):
             self.report("WIR057", f"%{tensor.name} has {rank} dimensions", position)
             return
         differ = self.facts.proofs.differ
-        for size, stride, known, step in zip(sizes, strides, type.sizes, type.strides):
-            if differ(size, known) or (known != _ONE and isinstance(known, Int) and differ(stride, step)):
+        for size, stride, extent, spacing in zip(sizes, strides, type.sizes, type.strides):
+            if differ(size, extent) or (extent.constant not in (None, 1) and differ(stride, spacing)):
                 self.report("WIR057", f"%{tensor.name} has another type than is asserted", position)
                 return
 
@@ -139,15 +139,15 @@ class LayoutCheck(Check):
             self.facts.require_apart(op.dst, op.src, "WIR056", lambda: message, position)
 
     def broadcast(
-        self, position: int, op: ir.Copy, given: tuple[Expr, ...], wanted: tuple[Expr, ...]
+        self, position: int, op: ir.Copy, source: tuple[Expr, ...], target: tuple[Expr, ...]
     ) -> None:
         def message() -> str:
             return f"%{op.src.name} cannot be broadcast to %{op.dst.name}"
 
-        if len(given) > len(wanted):
+        if len(source) > len(target):
             self.report("WIR054", message(), position)
             return
-        for a, b in zip(reversed(given), reversed(wanted)):
+        for a, b in zip(reversed(source), reversed(target)):
             if a is not b and a != _ONE:
                 either = (((a, b), (b, a)), ((a, 1), (1, a)))
                 self.facts.require(Claim(either), "WIR054", message, position)
@@ -161,7 +161,7 @@ class LayoutCheck(Check):
         self.same(position, op.result, op.source)
 
     def same(self, position: int, result: ir.Value, source: ir.Value) -> None:
-        """`result` is the window `source`, under another name."""
+        """Handles `result`, another name of the tensor `source`."""
         if result.type != source.type:
             self.report("WIR053", f"%{result.name} must have the type of %{source.name}", position)
         self.places[result.name] = self.facts.place(source)
@@ -171,17 +171,16 @@ class LayoutCheck(Check):
             self.scatter_free(position, value)
 
     def scatter_free(self, position: int, value: ir.Value) -> None:
-        """Library operators refuse to write through a window that holds one element several times."""
-        type = value.type
-        if not isinstance(type, ir.TensorType) or _ZERO in type.sizes:
+        """Requires that no element of a written tensor overlaps another; operators refuse to write such
+        tensors."""
+        if not ir.is_tensor(value) or _ZERO in value.type.sizes:
             return
-        for size, stride in zip(type.sizes, type.strides):
-            if stride.__class__ is Int and stride.value == 0 and isinstance(size, Int) and size.value > 1:
+        for size, stride in zip(value.type.sizes, value.type.strides):
+            if stride is _ZERO and (size.constant or 0) > 1:
                 self.report("WIR055", f"%{value.name} holds one element several times", position)
                 return
 
 
 def _outside(result: ir.Value, first: Size, extent: Size, root: ir.Value, capacity: Size) -> str:
-    return (
-        f"%{result.name} covers {shown(extent)} bytes from {shown(first)}; %{root.name} has {shown(capacity)}"
-    )
+    place = f"{shown(extent)} bytes from {shown(first)}"
+    return f"%{result.name} covers {place}; %{root.name} has {shown(capacity)}"

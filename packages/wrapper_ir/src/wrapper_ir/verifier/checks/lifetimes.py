@@ -1,4 +1,4 @@
-"""Nothing is used after its end, every owned storage ends exactly once, and nothing else is ended."""
+"""Checks that nothing is used after its end, and that exactly the owned storages end, each once."""
 
 from __future__ import annotations
 
@@ -23,32 +23,29 @@ class Lifetimes(Check):
         self.slots: dict[ir.Value, dict[ir.Value, None]] = {}
         """The slots of each pool that have not ended."""
         self.lent = {p.value for p in facts.function.params if ir.is_storage(p.value)}
-        program = facts.analyses.program
-        self.constants = {c.value for c in program.constants}
-        is_main = facts.function is program.main
+        constants = facts.analyses.program.constants
+        self.constants = {c.value for c in constants}
         self.fixed = {
-            c.value for c in program.constants if is_main and not c.mutable and not _is_empty(c.value.type)
+            c.value for c in constants if facts.is_main and not c.mutable and not _is_empty(c.value)
         }
-        """Constants that the function must not return: all others may write what a caller gets."""
+        """Constants that the function must not return, because a caller may write its results."""
         self.dead: dict[ir.Value, tuple[str, int]] = {}
-        """Roots that ended: by which rule a use is refused, and where they did."""
+        """Roots that ended: the code for later uses, and the position of the end."""
         self.dropped: dict[str, int] = {}
         self.reused: dict[ir.Value, int] = {}
-        """Position of a root's last reuse: tensors defined before it are dead."""
+        """The position of each root's last reuse; tensors defined before it are dead."""
         self.gone: set[ir.Value] = set()
         """The roots in `dead` and `reused`."""
-        self.held: dict[str, int] = {}
+        self.undropped: dict[str, int] = {}
         """Positions of results to drop, by name."""
-        self.handed: set[ir.Value] = set()
+        self.returned: set[ir.Value] = set()
         """Roots that the return moves to the caller."""
 
     def every(self) -> Handler:
         return self.op
 
     def handlers(self) -> Handlers:
-        made = dict.fromkeys(
-            (ir.CallExtern, ir.CollectiveStart, ir.Unpack, ir.RecordEvent, ir.EnsureAligned), self.made
-        )
+        defining = (ir.CallExtern, ir.CollectiveStart, ir.Unpack, ir.RecordEvent, ir.EnsureAligned)
         return {
             ir.Slot: self.slot,
             ir.Free: self.free,
@@ -57,7 +54,7 @@ class Lifetimes(Check):
             ir.Return: self.ret,
             ir.Switch: self.call,
             ir.CallSubgraph: self.call,
-            **made,
+            **dict.fromkeys(defining, self.results),
         }
 
     def op(self, position: int, op: ir.Op) -> None:
@@ -84,8 +81,8 @@ class Lifetimes(Check):
         self.slots.setdefault(op.pool, {})[op.result] = None
 
     def stays(self, value: ir.Value) -> bool:
-        """Whether a value may lie in a slot or a storage parameter, whose bytes belong to the pool or the
-        caller."""
+        """Returns whether a value may be in a slot or a storage parameter, whose memory is the pool's or the
+        caller's."""
         return any(r in self.hosts or r in self.lent for r in self.roots.get(value, NO_ROOTS))
 
     def free(self, position: int, op: ir.Free) -> None:
@@ -124,7 +121,7 @@ class Lifetimes(Check):
             self.report("WIR070", f"%{value.name} is a storage: free it", position)
         elif value in self.owned and value not in self.uncertain and value not in self.escaped:
             self.report("WIR070", f"%{value.name} has a storage of the function's own: free it", position)
-            self.handed.add(value)
+            self.returned.add(value)  # reported already
         self.dropped[value.name] = position
 
     def view(self, position: int, op: ir.View) -> None:
@@ -133,9 +130,8 @@ class Lifetimes(Check):
         source = op.source
         root = self.own_root(source)
         if root is None:
-            self.report(
-                "WIR068", f"%{source.name} has no storage that is surely the function's own", position
-            )
+            message = f"%{source.name} has no storage that is surely the function's own"
+            self.report("WIR068", message, position)
             return
         self.reused[root] = position
         self.gone.add(root)
@@ -143,7 +139,7 @@ class Lifetimes(Check):
             self.dropped[source.name] = position
 
     def own_root(self, value: ir.Value) -> ir.Value | None:
-        """The one root of `value` where the function surely owns it, else None."""
+        """The root of `value` if the function certainly owns it, else None."""
         roots = self.roots.get(value, NO_ROOTS)
         if (
             len(roots) != 1
@@ -164,16 +160,15 @@ class Lifetimes(Check):
                 continue
             root = self.own_root(value)
             if root is None:
-                self.report(
-                    "WIR069", f"%{value.name} cannot be moved: its storage is not surely ours", position
-                )
+                message = f"%{value.name} cannot be moved: its storage is not surely the function's"
+                self.report("WIR069", message, position)
                 continue
             sharing = [v for v in self.facts.scanned[position][0] if root in self.roots.get(v, NO_ROOTS)]
             if len(sharing) > 1:
                 names = ", ".join(f"%{v.name}" for v in sharing)
                 self.report("WIR069", f"{names} share the storage that is moved", position)
             self.end(root, "WIR062", position)
-        self.made(position, op)
+        self.results(position, op)
 
     def ret(self, position: int, op: ir.Return) -> None:
         for value in self.facts.scanned[position][0]:
@@ -181,43 +176,41 @@ class Lifetimes(Check):
                 self.report("WIR069", f"%{value.name} is returned, but its bytes stay here", position)
             if self.fixed:
                 self.keep_fixed(position, value)
-            self.handed.update(r for r in self.roots.get(value, NO_ROOTS) if r in self.owned)
+            self.returned.update(r for r in self.roots.get(value, NO_ROOTS) if r in self.owned)
             self.dropped.setdefault(value.name, position)
 
     def keep_fixed(self, position: int, value: ir.Value) -> None:
-        """Reports constants whose memory a returned value has, or may have."""
+        """Reports constants whose memory a returned value shares or may share."""
         for root in self.roots.get(value, NO_ROOTS):
             if root in self.fixed:
                 verb = "may be" if value in self.uncertain else "is"
-                self.report(
-                    "WIR229",
-                    f"%{value.name} {verb} memory of the constant %{root.name}, which callers could write",
-                    position,
+                message = (
+                    f"%{value.name} {verb} memory of the constant %{root.name}, which callers could write"
                 )
+                self.report("WIR229", message, position)
 
     def finish(self) -> None:
         for root, position in self.owned.items():
-            if root in self.dead or root in self.handed:
+            if root in self.dead or root in self.returned:
                 continue
             if root in self.escaped:
                 if root.name not in self.dropped:
-                    self.report(
-                        "WIR067", f"%{root.name} escapes by set_storage and is never dropped", position
-                    )
+                    message = f"%{root.name} escapes by set_storage and is never dropped"
+                    self.report("WIR067", message, position)
             elif root not in self.uncertain:
                 self.report("WIR066", f"%{root.name} is neither freed, moved nor returned", position)
-        for name, position in self.held.items():
+        for name, position in self.undropped.items():
             if name not in self.dropped:
                 self.report("WIR067", f"%{name} is never dropped", position)
 
-    def made(self, position: int, op: ir.Op) -> None:
-        """Results that may own bytes, or hold what does: they have to be dropped."""
+    def results(self, position: int, op: ir.Op) -> None:
+        """Notes results that must be dropped because they may own memory, or contain such values."""
         for value in self.facts.results[position]:
             may_own = value in self.uncertain and value in self.roots.get(value, NO_ROOTS)
             if may_own or isinstance(value.type, ir.TupleType | ir.OpaqueType):
-                self.held[value.name] = position
+                self.undropped[value.name] = position
 
 
-def _is_empty(type: ir.Type) -> bool:
-    """Whether a tensor has no element that a caller could write."""
-    return isinstance(type, ir.TensorType) and Int(0) in type.sizes
+def _is_empty(value: ir.Value) -> bool:
+    """Returns whether a tensor has no element that a caller could write."""
+    return ir.is_tensor(value) and Int(0) in value.type.sizes

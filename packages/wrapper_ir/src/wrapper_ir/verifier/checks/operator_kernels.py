@@ -1,4 +1,4 @@
-"""Kernels that are operators: parameters and constants give the schema's arguments their values."""
+"""Checks kernels that are operators: parameters and constants must fit the arguments of the schema."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ from wrapper_ir.operators.symmetric import needed_symmetric
 
 
 def operator_faults(kernel: ir.OperatorKernel) -> Iterator[str]:
-    """What is wrong with an operator as a kernel."""
+    """The faults of an operator as a kernel."""
     try:
         schema = ir.parse_schema(kernel.schema)
     except SchemaError as error:
         yield error.message
         return
     if any(rebinds(name) for name in called_names(schema.name)):
-        yield f"{schema.name} changes what its argument is, or reads outside of it, unseen"
+        what = "changes the memory or layout of its argument, or reads outside of it"
+        yield f"{schema.name} {what}, without a check"
     params = {p.name: p for p in kernel.params}
-    given = [*params, *(name for name, _ in kernel.constants)]
-    for name in sorted({name for name in given if given.count(name) > 1}):
+    names = [*params, *(name for name, _ in kernel.constants)]
+    for name in sorted({name for name in names if names.count(name) > 1}):
         yield f"{name} is given twice"
     declared = {a.name: a for a in schema.args}
-    for name in given:
+    for name in names:
         if name not in declared:
             yield f"{schema.name} has no argument {name}"
     for name, arg in declared.items():
         param = params.get(name)
-        if name not in given and arg.default is None:
+        if name not in names and arg.default is None:
             yield f"nothing gives argument {name} of {schema.name} its value"
         elif arg.written and param is None:
             yield f"{name} is written, so it is a parameter"

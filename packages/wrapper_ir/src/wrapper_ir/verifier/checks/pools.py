@@ -1,8 +1,8 @@
-"""Slots lie inside their pools, and share no bytes while they are there.
+"""Checks that slots are inside of their pools, and that live slots share no bytes.
 
-A slot is there from its op to its `free`. A callee that is given a storage may use all of it: nothing else
-that is there may lie in it. Slots whose places are proved to follow each other stand in order, so that one
-more is compared with few of them.
+A slot is live from its op to its `free`. A callee may use all bytes of a storage argument, so no live slot
+may be in it. Slots that are proved to follow each other are kept in order, so that a new slot is compared
+with few of them.
 """
 
 from __future__ import annotations
@@ -13,21 +13,22 @@ from functools import partial
 from math import gcd
 
 from wrapper_ir import ir
-from wrapper_ir.expr import Expr, Int, Monomial
+from wrapper_ir.expr import Expr, Monomial
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 from wrapper_ir.verifier.inequalities import terms_of
-from wrapper_ir.verifier.obligations import Claim, Size, as_size
+from wrapper_ir.verifier.obligations import Claim, Size, as_numbers, as_size
 from wrapper_ir.verifier.proofs import shown
 
 _Factor = frozenset[tuple[Monomial, int]]
-"""A polynomial without a common divisor."""
+"""A polynomial whose coefficients have no common divisor."""
 _Before = Callable[[Size, Size], bool]
-"""Whether the first size is proved to be no more than the second."""
+"""Returns whether the first size is proved to be at most the second."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tenant:
-    """A slot that is there: bytes [start, end) of its pool."""
+    """A live slot: bytes [start, end) of its pool. If `factor` is not None, these are `low * factor` and
+    `high * factor`."""
 
     slot: ir.Value
     start: Size
@@ -36,11 +37,10 @@ class Tenant:
     factor: _Factor | None
     low: int
     high: int
-    """Where `start` and `end` are numbers times one `factor`: these numbers."""
 
     @classmethod
     def of(cls, op: ir.Slot) -> Tenant:
-        """The slot that an op makes."""
+        """The slot that an op creates."""
         nbytes = op.result.type.nbytes
         start, end = as_size(op.offset), as_size(op.offset + nbytes)
         (one, low), (other, high) = _number_of(start), _number_of(end)
@@ -48,15 +48,15 @@ class Tenant:
         return cls(op.result, start, end, nbytes, other if same and other else None, low, high)
 
     def is_before(self, other: Tenant, proves: _Before) -> bool:
-        """Whether it is proved to end before the other one starts. Both end after they start, so that a
-        factor that they have in common is not negative."""
+        """Returns whether it is proved to end before the other one starts. A common factor is not negative,
+        because slots end after they start."""
         if self.factor is not None and self.factor == other.factor:
             return self.high <= other.low
         return proves(self.end, other.start)
 
 
 def _number_of(size: Size) -> tuple[_Factor, int]:
-    """A size as a number times a factor; no factor for 0."""
+    """A size as a number times a factor, which is empty for 0."""
     if isinstance(size, int):
         return (frozenset({((), 1)}) if size else frozenset(), size)
     terms = terms_of(size)
@@ -66,21 +66,20 @@ def _number_of(size: Size) -> tuple[_Factor, int]:
 
 @dataclass(slots=True)
 class Tenants:
-    """The slots of one pool that are there. Those in `ordered` are proved to follow each other, so that one
-    more is compared with few of them: a binary search finds its neighbours, and what is beyond those
-    follows."""
+    """The live slots of one pool. Those in `ordered` are proved to follow each other, so that a binary search
+    compares a new slot with few of them."""
 
     proves: _Before
     ordered: list[Tenant] = field(default_factory=list)
     others: dict[ir.Value, Tenant] = field(default_factory=dict)
-    """Whose order is open, or that share bytes (which is reported)."""
+    """Slots whose order is not proved, or that overlap (which is reported)."""
 
     def place(self, tenant: Tenant) -> int | None:
-        """Where in `ordered` a slot is, or may be put: it shares no bytes with any there. None where that is
-        not proved."""
+        """The index of a slot in `ordered`, or the one to insert it at; None if it is not proved to be apart
+        from all."""
         low, high = 0, len(self.ordered)
         if high and self.ordered[-1].is_before(tenant, self.proves):
-            return high  # most slots begin after all others
+            return high  # most slots start after all others
         while low < high:
             middle = (low + high) // 2
             other = self.ordered[middle]
@@ -95,18 +94,18 @@ class Tenants:
         return low
 
     def near(self, tenant: Tenant, at: int | None) -> list[Tenant]:
-        """Those that a slot may share bytes with, where `at` is its place."""
+        """The slots that may share bytes with a slot at index `at`."""
         return [*self.others.values(), *(self.ordered if at is None else ())]
 
     def add(self, tenant: Tenant, at: int | None) -> None:
-        """A slot begins; `at` is its place."""
+        """Adds a slot at index `at`."""
         if at is None:
             self.others[tenant.slot] = tenant
         else:
             self.ordered.insert(at, tenant)
 
     def remove(self, tenant: Tenant) -> None:
-        """A slot ends."""
+        """Removes a slot that ends."""
         if self.others.pop(tenant.slot, None) is not None:
             return
         at = self.place(tenant)
@@ -124,22 +123,17 @@ class Pools(Check):
 
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
-        body = facts.function.body
-        self.pools: dict[ir.Value, Tenants] = {
-            op.result: Tenants(facts.proofs.proves)
-            for op in body
-            if isinstance(op, ir.AllocStorage) and op.purpose is ir.AllocPurpose.POOL
-        }
-        slots = [op for op in body if isinstance(op, ir.Slot)]
-        for op in slots:
-            self.pools.setdefault(op.pool, Tenants(facts.proofs.proves))
-        self.plain = {
-            op.result
-            for op in body
-            if isinstance(op, ir.AllocStorage)
-            and op.purpose is not ir.AllocPurpose.POOL
-            and op.result in self.pools
-        }
+        self.pools: dict[ir.Value, Tenants] = {}
+        self.plain: set[ir.Value] = set()
+        """Storages with slots that are not allocated as pools."""
+        for op in facts.function.ops_of(ir.AllocStorage, ir.Slot):
+            if isinstance(op, ir.Slot):
+                self.pools.setdefault(op.pool, Tenants(facts.proofs.proves))
+            elif op.purpose is ir.AllocPurpose.POOL:
+                self.pools[op.result] = Tenants(facts.proofs.proves)
+            else:
+                self.plain.add(op.result)
+        self.plain &= self.pools.keys()
         self.tenants: dict[ir.Value, Tenant] = {}
 
     def handlers(self) -> Handlers:
@@ -152,8 +146,7 @@ class Pools(Check):
 
     def slot(self, position: int, op: ir.Slot) -> None:
         pool, slot = op.pool, op.result
-        assert ir.is_storage(pool)
-        if op.pool in self.plain:
+        if pool in self.plain:
             self.report("WIR019", f"%{pool.name} is not allocated as a pool", position)
             return
         if (slot.type.device, slot.type.space) != (pool.type.device, pool.type.space):
@@ -168,34 +161,34 @@ class Pools(Check):
         self.inside(position, pool, tenant)
         if as_size(slot.type.nbytes) == 0:
             return
-        found = self.pools[pool]
-        at = found.place(tenant)
-        for other in found.near(tenant, at):
+        tenants = self.pools[pool]
+        at = tenants.place(tenant)
+        for other in tenants.near(tenant, at):
             self.apart(position, tenant, other)
         self.tenants[slot] = tenant
-        found.add(tenant, at)
+        tenants.add(tenant, at)
 
     def aligned(self, position: int, op: ir.Slot) -> None:
-        """A slot has the alignment of its type, if its pool has it too."""
-        assert ir.is_storage(op.pool)
-        wanted, given = op.result.type.alignment, op.pool.type.alignment
-        if wanted == ir.slot_alignment(op.pool.type, op.offset):
+        """Requires that a slot has the alignment of its type, which its pool must have too."""
+        own, base = op.result.type.alignment, op.pool.type.alignment
+        if own == ir.slot_alignment(op.pool.type, op.offset):
             return
 
         def message() -> str:
-            where = f"at {shown(op.offset)} of %{op.pool.name}, which is aligned to {given}"
-            return f"%{op.result.name} is to be aligned to {wanted} bytes, and is {where}"
+            where = f"at {shown(op.offset)} of %{op.pool.name}, which is aligned to {base}"
+            return f"%{op.result.name} is to be aligned to {own} bytes, and is {where}"
 
-        if given % wanted:
+        if base % own:
             self.report("WIR201", message(), position)
         else:
-            self.facts.require_multiple(wanted, as_size(op.offset), "WIR201", message, position)
+            self.facts.require_multiple(own, as_size(op.offset), "WIR201", message, position)
 
     def inside(self, position: int, pool: ir.Value, tenant: Tenant) -> None:
         capacity = self.facts.capacity(pool)
         start, end = tenant.start, tenant.end
-        if isinstance(start, int) and isinstance(end, int) and isinstance(capacity, int):
-            if not 0 <= start <= end <= capacity:
+        numbers = as_numbers(start, end, capacity)
+        if numbers is not None:
+            if not 0 <= numbers[0] <= numbers[1] <= numbers[2]:
                 self.report("WIR050", _outside(pool, tenant, capacity), position)
             return
         claim = Claim((((0, start), (start, end), (end, capacity)),))
@@ -203,7 +196,7 @@ class Pools(Check):
 
     def apart(self, position: int, one: Tenant, other: Tenant) -> None:
         either = (((one.end, other.start),), ((other.end, one.start),))
-        unless = tuple(e for e in (one.nbytes, other.nbytes) if not isinstance(e, Int))
+        unless = tuple(e for e in (one.nbytes, other.nbytes) if e.constant is None)
         message = f"%{one.slot.name} overlaps %{other.slot.name}, which has not ended"
         self.facts.require(Claim(either, unless), "WIR059", partial(str, message), position)
 
@@ -214,16 +207,17 @@ class Pools(Check):
             self.pools[host].remove(tenant)
 
     def call(self, position: int, op: ir.CallingOp) -> None:
-        """A callee may use all of a storage: nothing else lies in it, and no other argument does."""
-        given = [arg for arg in ir.call_args(op) if isinstance(arg, ir.Value)]
+        """Requires that no live slot and no other argument shares bytes with a storage argument, because the
+        callee may use all of them."""
+        values = [arg for arg in ir.call_args(op) if isinstance(arg, ir.Value)]
         roots_at = self.facts.aliasing.roots_at
-        for number, storage in enumerate(given):
+        for number, storage in enumerate(values):
             if not ir.is_storage(storage):
                 continue
             for tenant in self.pools.get(storage, ()):
                 message = f"%{storage.name} is lent, and %{tenant.slot.name} in it has not ended"
                 self.report("WIR059", message, position)
-            for other in (*given[:number], *given[number + 1 :]):
+            for other in (*values[:number], *values[number + 1 :]):
                 if storage in roots_at(other, position):
                     self.report("WIR059", f"%{storage.name} and %{other.name} share bytes", position)
 

@@ -1,8 +1,9 @@
-"""Declarations: names, symbols, constants."""
+"""Checks declarations: names, symbols, constants."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from wrapper_ir import ir
@@ -32,11 +33,9 @@ def check_program(analyses: Analyses, types: TypeTable, findings: Findings) -> N
 
 
 def _unique(code: str, what: str, names: Iterable[str], findings: Findings) -> None:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
+    for name, count in Counter(names).items():
+        if count > 1:
             findings.add(code, f"{what}{name} is declared twice")
-        seen.add(name)
 
 
 def _check_symbol(symbol: ir.SymbolDef, findings: Findings) -> None:
@@ -49,13 +48,15 @@ def _check_symbol(symbol: ir.SymbolDef, findings: Findings) -> None:
 
 def _check_constant(constant: ir.Constant, types: TypeTable, findings: Findings) -> None:
     name, type = constant.value.name, constant.value.type
-    if isinstance(type, ir.OpaqueType) and type.kind is ir.OpaqueKind.PACKED:
-        if constant.data_hash or constant.mutable:
-            findings.add("WIR009", f"%{name} is packed: it has no stored bytes, and nothing writes it")
-    elif not isinstance(type, ir.TensorType) or types(type).exprs:
-        findings.add("WIR009", f"%{name} must be a tensor of fixed sizes")
-    elif constant.data_hash and not _SHA256.fullmatch(constant.data_hash):
-        findings.add("WIR009", f"%{name}: {constant.data_hash!r} is not a sha256")
+    match type:
+        case ir.OpaqueType(kind=ir.OpaqueKind.PACKED):
+            if constant.data_hash or constant.mutable:
+                findings.add("WIR009", f"%{name} is packed: it has no stored bytes, and nothing writes it")
+        case ir.TensorType() if not types(type).exprs:
+            if constant.data_hash and not _SHA256.fullmatch(constant.data_hash):
+                findings.add("WIR009", f"%{name}: {constant.data_hash!r} is not a sha256")
+        case _:
+            findings.add("WIR009", f"%{name} must be a tensor of fixed sizes")
     for code, message in types(type).problems:
         findings.add(code, f"%{name}: {message}")
 
@@ -67,9 +68,8 @@ def _check_names(constants: Iterable[ir.Constant], findings: Findings) -> None:
             if not name:
                 findings.add("WIR017", f"%{constant.value.name} has an empty name in the model")
             elif name in owners:
-                findings.add(
-                    "WIR017", f"%{owners[name]} and %{constant.value.name} are both {name!r} in the model"
-                )
+                message = f"%{owners[name]} and %{constant.value.name} are both {name!r} in the model"
+                findings.add("WIR017", message)
             owners[name] = constant.value.name
 
 
@@ -84,23 +84,24 @@ def _check_storages(constants: Sequence[ir.Constant], findings: Findings) -> Non
                 findings.add("WIR016", f"%{name} has an offset, and a storage of its own")
             continue
         if not isinstance(type, ir.TensorType):
-            findings.add("WIR016", f"%{name} is not a tensor, and lies in no storage")
+            findings.add("WIR016", f"%{name} is not a tensor, and cannot be in a storage")
             continue
         if offset < 0 or offset % type.dtype.itemsize:
             findings.add("WIR016", f"%{name}: byte {offset} is not a start of a {type.dtype.value}")
         if constant.storage in own:
-            findings.add("WIR016", f"%{name} lies in {constant.storage!r}, which is a constant of its own")
+            message = (
+                f"%{name} is in storage {constant.storage!r}, the name of a constant with a separate storage"
+            )
+            findings.add("WIR016", message)
         other = first.setdefault(constant.storage, constant)
         if _placement(other) != _placement(constant):
             findings.add(
                 "WIR016",
-                f"%{other.value.name} and %{name} share a storage, and differ in device, mutability or whether their "
-                "bytes are stored",
+                f"%{other.value.name} and %{name} share a storage, and differ in device, mutability or "
+                "whether their bytes are stored",
             )
 
 
 def _placement(constant: ir.Constant) -> tuple[object, ...]:
-    """What constants of one storage have in common."""
-    type = constant.value.type
-    device = type.device if isinstance(type, ir.TensorType) else None
-    return device, constant.mutable, bool(constant.data_hash)
+    """The properties that constants in one storage share."""
+    return ir.device_of(constant.value), constant.mutable, bool(constant.data_hash)

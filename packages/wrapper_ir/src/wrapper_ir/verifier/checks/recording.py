@@ -1,10 +1,12 @@
-"""What a device can record and replay: see `Function.recordable`. The rules also hold for its callees."""
+"""Checks that a device can record and replay recordable functions and their callees; see
+`Function.recordable`."""
 
 from __future__ import annotations
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.recordable import refusals
 from wrapper_ir.analysis.recorded import recorded_functions
+from wrapper_ir.analysis.streams import stream_of
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 
 
@@ -18,11 +20,11 @@ class Recording(Check):
         self.where = f"@{part_of} is recordable"
         self.device: ir.Device | None = None
         self.work: dict[int, int] = {}
-        """Position of the last work on each other stream that the function's own does not know of."""
+        """The position of the last work on each stream other than the current one."""
         self.events: dict[ir.Value, set[int]] = {}
         """The streams whose work an event waits for."""
         self.joined: dict[int, set[int]] = {}
-        """The streams whose work each stream has waited for, up to now."""
+        """The streams whose work each stream has waited for so far."""
         for param in facts.function.params:
             if param.static and not ir.is_tensor(param.value):
                 self.report("WIR280", f"%{param.value.name} is not a tensor", -1)
@@ -30,7 +32,7 @@ class Recording(Check):
             for param in facts.function.params:
                 self.place(-1, param.value)
                 device = ir.device_of(param.value)
-                if device is not None and device.type == ir.CPU.type:
+                if device is not None and _is_host(device):
                     self.refuse("WIR226", f"%{param.value.name} is on {device}", -1)
                 if param.ownership is ir.Ownership.OWNED and not facts.function.recordable:
                     self.refuse("WIR227", f"%{param.value.name} would be the recording's", -1)
@@ -50,12 +52,12 @@ class Recording(Check):
         for value in (*self.facts.results[position], *self.facts.scanned[position][0]):
             self.place(position, value)
         if not isinstance(op, ir.RecordEvent | ir.WaitEvent):
-            self.queue(position, getattr(op, "stream", 0))  # ops that queue nothing have none
+            self.queue(position, stream_of(op))
 
     def place(self, position: int, value: ir.Value) -> None:
-        """Holds a value to the device of those before; those on the CPU are refused with their ops."""
+        """Requires that a value is on the device of earlier ones; `refusals` reports values on the CPU."""
         device = ir.device_of(value)
-        if device is None or device.type == ir.CPU.type:
+        if device is None or _is_host(device):
             return
         self.device = self.device or device
         if device != self.device:
@@ -64,15 +66,13 @@ class Recording(Check):
     # --- streams
 
     def queue(self, position: int, stream: int) -> None:
-        """Work on a stream that no stream has waited for yet."""
+        """Adds work on a stream, which no stream has waited for yet."""
         if stream:
             if stream not in self.joined:
                 self.refuse("WIR228", f"stream {stream} has waited for nothing of the recording", position)
             self.work[stream] = position
-            for known in self.joined.values():
-                known.discard(stream)
-            for event in self.events.values():
-                event.discard(stream)
+            for streams in (*self.joined.values(), *self.events.values()):
+                streams.discard(stream)
 
     def record(self, position: int, op: ir.RecordEvent) -> None:
         self.events[op.result] = {op.stream, *self.joined.get(op.stream, ())}
@@ -83,7 +83,7 @@ class Recording(Check):
             self.refuse("WIR228", f"%{op.event.name} is an event of its caller", position)
             return
         if op.stream:
-            self.work.setdefault(op.stream, position)  # it takes part from here on
+            self.work.setdefault(op.stream, position)  # the stream is part of the recording from here on
         self.joined.setdefault(op.stream, set()).update(waited_for)
 
     def finish(self) -> None:
@@ -94,10 +94,14 @@ class Recording(Check):
             self.results()
 
     def results(self) -> None:
-        """A replay writes what it returns: whoever calls gets memory that belongs to nobody else."""
+        """Requires that results are fresh tensors, because each replay overwrites them."""
         function = self.facts.function
         origins = self.facts.analyses.summary(function.name).results
         for value, origin in zip(function.returns.values, origins):
             if origin is None or not origin.own or origin.params or origin.constants:
                 what = f"%{value.name}" if isinstance(value, ir.Value) else str(value)
                 self.report("WIR281", f"{what} is not a tensor of its own", len(function.body) - 1)
+
+
+def _is_host(device: ir.Device) -> bool:
+    return device.type == ir.CPU.type

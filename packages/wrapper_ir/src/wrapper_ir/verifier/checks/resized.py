@@ -1,7 +1,7 @@
-"""Nothing touches elements that a resized storage no longer holds.
+"""Checks that no op accesses elements that are outside of a resized storage.
 
-A storage of the caller may be given up for a while (`resize_storage %x, 0`) and filled again. In between it
-has no memory, and a kernel would write where anything may be.
+A program may release a storage of the caller (`resize_storage %x, 0`) and fill it again later. In between it
+has no memory, so a kernel would access memory of others.
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ class Resized(Check):
         super().__init__(facts)
         self.effects = facts.aliasing.effects
         self.roots_at = facts.aliasing.roots_at
-        self.held: dict[ir.Value, Expr] = {}
-        """Bytes in storages that were resized."""
+        self.nbytes: dict[ir.Value, Expr] = {}
+        """The bytes of resized storages."""
         self.set: dict[ir.Value, tuple[Size, ir.Value]] = {}
-        """Tensors that were set to others, and views made of them since: where the one that was set starts,
-        and the other."""
-
+        """Targets of `set_storage`, and views created of them since: the start of the target, and the
+        source."""
         self.needed = not facts.classes.isdisjoint((ir.ResizeStorage, ir.SetStorage))
 
     def every(self) -> Handler | None:
@@ -37,26 +36,26 @@ class Resized(Check):
         return {ir.ResizeStorage: self.resize, ir.SetStorage: self.attach, ir.View: self.view}
 
     def op(self, position: int, op: ir.Op) -> None:
-        if not (self.held or self.set) or isinstance(op, ir.ResizeStorage | ir.SetStorage):
+        if not (self.nbytes or self.set) or isinstance(op, ir.ResizeStorage | ir.SetStorage):
             return
         effects = self.effects[position]
         for value in dict.fromkeys((*effects.reads, *effects.writes)):
             roots = self.roots_at(value, position)
-            held = self.held.get(roots[0]) if len(roots) == 1 else None
+            nbytes = self.nbytes.get(roots[0]) if len(roots) == 1 else None
             _, start = self.facts.place(value)
-            if held is not None:
-                self.touch(position, value, start, as_size(held))
+            if nbytes is not None:
+                self.access(position, value, start, as_size(nbytes))
             if value in self.set:
                 first, source = self.set[value]
-                self.touch(position, value, start - first, self.facts.types(source.type).extent)
+                self.access(position, value, start - first, self.facts.types(source.type).extent)
 
-    def touch(self, position: int, value: ir.Value, start: Size, held: Size) -> None:
-        """What is used of a resized storage is still there."""
+    def access(self, position: int, value: ir.Value, start: Size, nbytes: Size) -> None:
+        """Requires that a tensor is inside of its storage."""
         end = start + self.facts.types(value.type).extent
         self.facts.require(
-            Claim((((end, held),),), sizes_of(value)),
+            Claim((((end, nbytes),),), sizes_of(value)),
             "WIR026",
-            lambda: f"%{value.name} ends at byte {shown(end)}, its storage at {shown(held)}",
+            lambda: f"%{value.name} ends at byte {shown(end)}, its storage at {shown(nbytes)}",
             position,
         )
 
@@ -67,14 +66,14 @@ class Resized(Check):
     def resize(self, position: int, op: ir.ResizeStorage) -> None:
         roots = self.roots_at(op.target, position)
         for root in roots:
-            self.held.pop(root, None)
+            self.nbytes.pop(root, None)
         if len(roots) == 1:
-            self.held[roots[0]] = op.nbytes
+            self.nbytes[roots[0]] = op.nbytes
 
     def attach(self, position: int, op: ir.SetStorage) -> None:
-        """The target's elements are the source's from here on: as many bytes as these take."""
+        """From here on, the target has the bytes of the source's elements."""
         for root in self.roots_at(op.target, position):
-            self.held.pop(root, None)
+            self.nbytes.pop(root, None)
         if op.target.type == op.source.type:
             self.set.pop(op.target, None)
         else:

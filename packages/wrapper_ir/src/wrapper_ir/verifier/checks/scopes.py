@@ -1,4 +1,4 @@
-"""Scopes are brackets, and memory pools are where a device has them."""
+"""Checks that scopes are nested, and that memory pools are on devices that have them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Scopes(Check):
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
         self.open: list[int] = []
-        """Positions of the ops that began the scopes around this point."""
+        """Positions of the ops that entered the open scopes."""
 
     def handlers(self) -> Handlers:
         return {ir.EnterProfile: self.enter, ir.EnterMemoryPool: self.pool, ir.ExitScope: self.exit}

@@ -1,7 +1,7 @@
-"""The sizes of an operator's arguments fit each other, for operators that do not check them.
+"""Checks that the sizes of arguments fit each other, for operators that do not check them.
 
-A matmul with an output of the wrong size resizes it, and other tensors over its storage do not follow.
-oneDNN's recurrent layers read states and weights in the expected shapes, even beyond their memory.
+A matmul resizes an out argument of the wrong size, but not other tensors over its storage. oneDNN's recurrent
+layers read states and weights in the expected shapes, even outside of their memory.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from wrapper_ir.verifier.obligations import Claim
 
 Sizes = tuple[Expr, ...]
 Pairs = list[tuple[Expr, Expr]] | None
-"""Sizes that have to be equal; None where the ranks do not fit."""
+"""Pairs of sizes that must be equal; None if the ranks do not fit."""
 
 
 def _matmul_sizes(a: Sizes, b: Sizes, out: Sizes) -> Pairs:
@@ -50,27 +50,27 @@ _LSTM, _GATES, _WITHOUT = Int(2), 4, Bool(False)
 
 def _recurrent(args: Sequence[ir.Arg]) -> Pairs:
     """A layer over [steps, batch, inputs], with weights [4*hidden, inputs] and [4*hidden, hidden], two biases
-    [4*hidden] and two states [1, batch, hidden]. A layer without biases is given weights in their place,
-    which nothing reads."""
-    given, *others = (_sizes(arg) for arg in args[:7])
+    [4*hidden] and two states [1, batch, hidden]. If the layer has no biases, their arguments are weights,
+    which are not read."""
+    sequence, *others = (_sizes(arg) for arg in args[:7])
     hidden = args[10]
-    if given is None or len(given) != 3 or not isinstance(hidden, Expr):
+    if sequence is None or len(sequence) != 3 or not isinstance(hidden, Expr):
         return None
-    gates, (_, batch, inputs) = mul(_GATES, hidden), given
+    gates, (_, batch, inputs) = mul(_GATES, hidden), sequence
     state = (Int(1), batch, hidden)
     pairs: list[tuple[Expr, Expr]] = []
     bias = None if args[12] == _WITHOUT else (gates,)
-    for found, wanted in zip(others, ((gates, inputs), (gates, hidden), bias, bias, state, state)):
-        if found is None or wanted is None:  # packed, or not read
+    for sizes, expected in zip(others, ((gates, inputs), (gates, hidden), bias, bias, state, state)):
+        if sizes is None or expected is None:  # packed, or not read
             continue
-        if len(found) != len(wanted):
+        if len(sizes) != len(expected):
             return None
-        pairs += zip(found, wanted)
+        pairs += zip(sizes, expected)
     return pairs
 
 
 CHECKED_OUTPUTS = frozenset(_RULES)
-"""Operators that the verifier requires to be given an output of the right shape."""
+"""Operators whose out argument must have the shape of the result."""
 
 
 class Shapes(Check):
@@ -87,11 +87,11 @@ class Shapes(Check):
             return
         sizes = [_sizes(arg) for arg in op.args]
         outs = [_sizes(arg) for name, arg in op.kwargs if name == "out"]
-        given = tuple(s for s in sizes if s is not None)
+        args = tuple(s for s in sizes if s is not None)
         out = outs[0] if outs else None
         if out is None or None in sizes:
             return
-        self._hold(rule(given, out), position, op)
+        self._hold(rule(args, out), position, op)
 
     def _hold(self, pairs: Pairs, position: int, op: ir.CallExtern) -> None:
         def message() -> str:
@@ -106,4 +106,4 @@ class Shapes(Check):
 
 
 def _sizes(arg: ir.Arg) -> Sizes | None:
-    return arg.type.sizes if isinstance(arg, ir.Value) and ir.is_tensor(arg) else None
+    return arg.type.sizes if ir.is_tensor(arg) else None

@@ -1,6 +1,8 @@
-"""Sizes, strides and storages are not negative."""
+"""Checks that sizes, strides and the bytes of storages are not negative."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int
@@ -10,20 +12,20 @@ from wrapper_ir.verifier.proofs import shown
 
 
 class Sizes(Check):
-    """WIR041 to WIR043, of symbolic sizes. Runs before the checks that rely on them."""
+    """WIR041 to WIR043, for symbolic sizes. Runs before the checks that rely on them."""
 
     def __init__(self, facts: FunctionFacts) -> None:
         super().__init__(facts)
         self.body = facts.function.body
         self.sound: set[int] = set()
-        """Ids of the facts (which the table keeps alive) about types that were checked already."""
+        """Ids of the facts about types that were already checked; the table keeps the facts alive."""
         for param in facts.function.params:
             if ir.is_tensor(param.value):
-                self.given(-1, param.value, param.value.type)
+                self.exists(-1, param.value)
 
     def handlers(self) -> Handlers:
-        made = dict.fromkeys((ir.CallExtern, ir.CollectiveStart, ir.Unpack), self.made)
-        return {ir.AllocStorage: self.alloc, ir.View: self.view, **made}
+        results = dict.fromkeys((ir.CallExtern, ir.CollectiveStart, ir.Unpack), self.results)
+        return {ir.AllocStorage: self.alloc, ir.View: self.view, **results}
 
     def alloc(self, position: int, op: ir.AllocStorage) -> None:
         type = op.result.type
@@ -31,9 +33,11 @@ class Sizes(Check):
             return
         whole = self.body[position + 1] if position + 1 < len(self.body) else None
         if isinstance(whole, ir.View) and whole.source is op.result and position + 1 in self.facts.special:
-            self.view(position + 1, whole)  # whose sizes say more than their product
+            self.view(
+                position + 1, whole
+            )  # facts about the sizes are stronger than those about their product
             if self.facts.types(whole.result.type).extent is type.nbytes:
-                return  # no bytes where a size is 0
+                return  # a product of sizes that are not negative
         message = f"%{op.result.name}: the number of bytes, {shown(type.nbytes)}, is negative"
         self.facts.require(Claim((((0, type.nbytes),),)), "WIR043", lambda: message, position)
 
@@ -42,11 +46,9 @@ class Sizes(Check):
         if special is None or id(special[0][1]) in self.sound:
             return
         self.sound.add(id(special[0][1]))
-        type = op.result.type
-        for code, what, numbers in (("WIR041", "size", type.sizes), ("WIR042", "stride", type.strides)):
-            for e in numbers:
-                if not isinstance(e, Int):
-                    self.nonneg(position, op.result, code, what, e)
+        for code, what, e in _dims(op.result.type):
+            if not isinstance(e, Int):
+                self.nonneg(position, op.result, code, what, e)
 
     def nonneg(self, position: int, value: ir.Value, code: str, what: str, e: Expr) -> None:
         def message() -> str:
@@ -54,15 +56,23 @@ class Sizes(Check):
 
         self.facts.require(Claim((((0, e),),)), code, message, position)
 
-    def made(self, position: int, op: ir.Op) -> None:
+    def results(self, position: int, op: ir.Op) -> None:
         for value, _ in self.facts.special.get(position, ()):
             if ir.is_tensor(value):
-                self.given(position, value, value.type)
+                self.exists(position, value)
 
-    def given(self, position: int, value: ir.Value, type: ir.TensorType) -> None:
-        """A tensor that exists has no negative size: a fact, unless its type can be that of none."""
-        for code, what, numbers in (("WIR041", "size", type.sizes), ("WIR042", "stride", type.strides)):
-            for e in numbers:
-                if self.facts.proofs.negative(e):
-                    self.report(code, f"%{value.name}: a {what} is negative", position)
-        self.facts.proofs.exists(type.sizes)
+    def exists(self, position: int, value: ir.Value[ir.TensorType]) -> None:
+        """Adds the fact that an existing tensor has no negative size, and reports types that no tensor can
+        have."""
+        for code, what, e in _dims(value.type):
+            if self.facts.proofs.negative(e):
+                self.report(code, f"%{value.name}: a {what} is negative", position)
+        self.facts.proofs.exists(value.type.sizes)
+
+
+def _dims(type: ir.TensorType) -> Iterator[tuple[str, str, Expr]]:
+    """The sizes and strides, each with the code and the word for a negative one."""
+    for e in type.sizes:
+        yield "WIR041", "size", e
+    for e in type.strides:
+        yield "WIR042", "stride", e

@@ -1,7 +1,7 @@
-"""Elements of tensors in slots begin at multiples of their size.
+"""Checks that elements of tensors in slots start at multiples of their size.
 
-`layout` holds a view against the storage that it lies in. A slot begins anywhere in its pool, and a storage
-parameter is what callers give, a slot among others: so places are added up to the storage that was allocated.
+`layout` checks a view within its storage. A slot may start anywhere in its pool, and a storage parameter may
+be a slot of the caller, so this check adds up offsets to the allocated storage.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ _Needs = Mapping[str, tuple[int, ...]]
 
 
 def _needs(analyses: Analyses) -> _Needs:
-    """By function and number of the parameter: the size of the largest elements that lie in it, in callees
-    too; 1 for none."""
-    found: dict[str, tuple[int, ...]] = {}
+    """By function and index of the parameter: the size of the largest elements in it, including callees; 1 if
+    none."""
+    needs: dict[str, tuple[int, ...]] = {}
 
     def of(name: str) -> tuple[int, ...]:
-        if name not in found:
-            found[name] = _of_params(analyses.functions[name], of)
-        return found[name]
+        if name not in needs:
+            needs[name] = _of_params(analyses.functions[name], of)
+        return needs[name]
 
     for function in analyses.program.functions:
         of(function.name)
-    return found
+    return needs
 
 
 def _of_params(function: ir.Function, of_callee: Callable[[str], tuple[int, ...]]) -> tuple[int, ...]:
@@ -65,7 +65,7 @@ def _follow(numbers: dict[ir.Value, int], source: ir.Value, result: ir.Value) ->
 
 
 def _has_slots(analyses: Analyses) -> bool:
-    return any(isinstance(op, ir.Slot) for f in analyses.program.functions for op in f.body)
+    return any(True for _ in analyses.program.ops_of(ir.Slot))
 
 
 class SlotItems(Check):
@@ -95,7 +95,7 @@ class SlotItems(Check):
                     self.items(position, arg, 0, itemsize, arg)
 
     def items(self, position: int, root: ir.Value, first: Size, itemsize: int, what: ir.Value) -> None:
-        """Requires that items at `first` bytes of a slot begin at multiples of their size."""
+        """Requires that items at byte `first` of a slot start at multiples of their size."""
         place = self.slots.get(root)
         if place is None or not ir.is_storage(root) or not root.type.alignment % itemsize:
             return

@@ -1,12 +1,12 @@
-"""Bytes that one stream writes are used on another only after an event orders the two.
+"""Checks that events order the accesses of several streams to the same bytes.
 
-Each timeline (a stream of a device) counts its ops; what a timeline knows of the others comes through events.
-The host runs CPU ops in program order and sees a device's work only after a synchronisation; everything that
-the host has seen, it has seen before it queues the next op anywhere. Memory comes from a stream and goes back
-to it: others use it after that stream has got it, and before that stream gives it to the next. Parts of one
-storage that surely do not overlap, such as what a concatenation is made of, are used apart. A call uses its
-arguments and results on the current stream, and on each on which its callee begins or leaves work that the
-current stream is not ordered with; what is moved into it may be freed there.
+Each timeline (a stream of a device) has a clock: the last op of each other timeline that is known to have
+completed, through events. The host runs CPU ops in program order, and a device's work completes for it only
+by a synchronization; all that has completed for the host precedes the next op that it queues anywhere. Memory
+belongs to the stream that allocates it: other streams use it after the allocation, and before that stream
+reuses it. Parts of one storage that certainly do not overlap, such as the inputs of a concatenation, are
+independent. A call uses its arguments and results on the current stream, and on each stream whose work in the
+callee is not ordered with the current stream. The callee may free arguments that are moved to it.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.overlap import Geometry, overlap
 from wrapper_ir.analysis.places import RootOffset, slot_places, tensor_places
-from wrapper_ir.analysis.streams import NO_STREAM_ENDS, StreamEnds, Timeline, stream_ends
+from wrapper_ir.analysis.streams import NO_STREAM_ENDS, StreamEnds, Timeline, stream_ends, stream_of
 from wrapper_ir.expr import Int
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
+from wrapper_ir.verifier.obligations import as_numbers, as_size
 
 Clock = dict[Timeline, int]
 Values = tuple[ir.Value, ...]
 Uses = dict[tuple[ir.Value, Timeline], int]
-"""Of one storage: the last op of each timeline that used it as this tensor."""
+"""The last op of each timeline that used a storage, by the tensor that it used."""
 HOST: Timeline = ("cpu", 0)
 
 
 _ANY_SIZE = 2**48
-"""More elements than any dimension has."""
+"""More elements than any dimension has, for a size that is known only at run time."""
 
 
 def _timeline(device: ir.Device, stream: int) -> Timeline:
@@ -54,7 +55,7 @@ class Streams(Check):
         self.written: dict[ir.Value, Uses] = {}
         self.read: dict[ir.Value, Uses] = {}
         self.homes: dict[ir.Value, Timeline] = {}
-        """Where memory comes from, and goes back to; that of parameters belongs to the current stream."""
+        """The timeline that owns each memory; that of parameters belongs to the current stream."""
         self.ends = facts.analyses.get(stream_ends)
         self.needed = (
             bool(self.ends)
@@ -63,13 +64,12 @@ class Streams(Check):
         )
 
     def outermost(self, roots: tuple[ir.Value, ...]) -> tuple[ir.Value, ...]:
-        """Slots as parts of their pools: what one gives back is another's to take, whatever the stream."""
+        """Replaces slots by their pools: a freed slot may be reused by another slot on any stream."""
         return tuple(dict.fromkeys(self.facts.aliasing.chain(root)[-1] for root in roots))
 
     @cached_property
     def places(self) -> Mapping[ir.Value, RootOffset]:
-        """Where tensors start, those in slots in their pools; only those that two timelines use are asked
-        for."""
+        """The places of tensors in their outermost storages; computed only if two timelines use a storage."""
         get_for, function = self.facts.analyses.get_for, self.facts.function
         places, slots = get_for(function, tensor_places), get_for(function, slot_places)
         if not slots:
@@ -94,21 +94,22 @@ class Streams(Check):
         }
 
     def clock(self, timeline: Timeline) -> Clock:
-        """What a timeline knows: all that the host has seen, and what it has waited for itself."""
-        known = self.clocks.setdefault(timeline, {})
-        _merge(known, self.clocks[HOST])
-        return known
+        """The clock of a timeline: ops that have completed for the host, and those that it waited for
+        itself."""
+        clock = self.clocks.setdefault(timeline, {})
+        _merge(clock, self.clocks[HOST])
+        return clock
 
     def alloc(self, position: int, op: ir.AllocStorage) -> None:
-        """Memory may still be in use on its own stream, by what had it before: to other streams, as if
-        written there."""
+        """Counts an allocation as a write on its stream, where the previous owner may still use the
+        memory."""
         timeline = self.homes[op.result] = _timeline(op.result.type.device, op.stream)
         self.written.setdefault(op.result, {})[op.result, timeline] = position
 
     def free(self, position: int, op: ir.Free) -> None:
-        """The next owner of the memory, on the memory's own stream, does not wait."""
+        """Requires that uses precede the next owner, which uses the memory on its stream without waiting."""
         if op.storage in self.hosts:
-            return  # the pool has the memory until it ends itself
+            return  # the memory belongs to the pool until the pool is freed
         home = self.homes.get(op.storage, _timeline(op.storage.type.device, 0))
         if home != HOST:
             for uses in (self.written.get(op.storage), self.read.get(op.storage)):
@@ -126,34 +127,34 @@ class Streams(Check):
 
     def op(self, position: int, op: ir.Op) -> None:
         effects = self.effects[position]
-        called = isinstance(op, ir.CallingOp)
-        written = (*effects.writes, *effects.moves) if called else effects.writes
-        if not effects.reads and not written:
+        is_call = isinstance(op, ir.CallingOp)
+        writes = (*effects.writes, *effects.moves) if is_call else effects.writes
+        if not effects.reads and not writes:
             return
         timeline = self.timeline(position, op)
-        ends = self.ended(position, op, timeline) if called and self.ends else NO_STREAM_ENDS
+        ends = self.ended(position, op, timeline) if is_call and self.ends else NO_STREAM_ENDS
         if isinstance(op, ir.CallExtern) and op.result is not None:
             self.homes[op.result] = timeline
-        for begun in (timeline, *ends.early):
-            self.begin(position, effects.reads, written, begun)
-        for left in (timeline, *ends.late):
-            self.leave(position, effects.reads, (*written, *(ir.results(op) if ends.late else ())), left)
+        for early in (timeline, *ends.early):
+            self.begin(position, effects.reads, writes, early)
+        for late in (timeline, *ends.late):
+            self.leave(position, effects.reads, (*writes, *(ir.results(op) if ends.late else ())), late)
         if isinstance(op, ir.Copy) and not op.non_blocking and timeline != HOST and self.to_host(op):
             self.clocks[HOST][timeline] = position
 
     def begin(self, position: int, reads: Values, writes: Values, timeline: Timeline) -> None:
-        """Work of an op begins: what it uses must be over elsewhere."""
-        known = self.clock(timeline)
+        """Requires that earlier uses on other timelines have completed when the op's work starts."""
+        clock = self.clock(timeline)
         for value in reads:
             for root in self.roots.get(value, NO_ROOTS):
-                self.ordered(position, value, self.written.get(root), timeline, known)
+                self.ordered(position, value, self.written.get(root), timeline, clock)
         for value in writes:
             for root in self.roots.get(value, NO_ROOTS):
                 for uses in (self.written.get(root), self.read.get(root)):
-                    self.ordered(position, value, uses, timeline, known)
+                    self.ordered(position, value, uses, timeline, clock)
 
     def leave(self, position: int, reads: Values, writes: Values, timeline: Timeline) -> None:
-        """The op was the last to use them, on this timeline among others."""
+        """Notes the op as the last use on this timeline."""
         for value in reads:
             for root in self.roots.get(value, NO_ROOTS):
                 self.read.setdefault(root, {})[value, timeline] = position
@@ -165,11 +166,11 @@ class Streams(Check):
                 self.written[root][value, timeline] = position
 
     def ended(self, position: int, op: ir.Op, timeline: Timeline) -> StreamEnds:
-        """What the functions that an op calls begin and leave on other streams. An event that it returns
-        happens after all of that; what one trip of a loop leaves, the next one would have to wait for."""
-        found = [self.ends.get(name, NO_STREAM_ENDS) for name in ir.callees(op)]
-        early = frozenset[Timeline]().union(*(e.early for e in found))
-        late = frozenset[Timeline]().union(*(e.late for e in found))
+        """The unordered work of the callees on other streams. An event that a call returns completes after
+        all of it. A loop may not leave such work, because the next trip would not wait for it."""
+        callees = [self.ends.get(name, NO_STREAM_ENDS) for name in ir.callees(op)]
+        early = frozenset[Timeline]().union(*(e.early for e in callees))
+        late = frozenset[Timeline]().union(*(e.late for e in callees))
         if isinstance(op, ir.WhileLoop) and late:
             device, stream = min(late)
             self.report("WIR045", f"a trip leaves work on stream {stream} of {device}", position)
@@ -185,13 +186,13 @@ class Streams(Check):
         return op.dst.type.device.type == "cpu"
 
     def ordered(
-        self, position: int, value: ir.Value, before: Uses | None, timeline: Timeline, known: Clock
+        self, position: int, value: ir.Value, before: Uses | None, timeline: Timeline, clock: Clock
     ) -> None:
-        """Reports the last use, in `before`, of any of the bytes of `value` that may not be over."""
+        """Reports the last use in `before` of bytes of `value` that may not have completed."""
         pending = [
             (last, other)
-            for (used, other), last in (before or {}).items()
-            if other not in (timeline, HOST) and known.get(other, -1) < last and self.meet(used, value)
+            for (tensor, other), last in (before or {}).items()
+            if other not in (timeline, HOST) and clock.get(other, -1) < last and self.meet(tensor, value)
         ]
         if pending:
             last, (device, stream) = max(pending)
@@ -199,41 +200,36 @@ class Streams(Check):
             self.report("WIR045", f"%{value.name} is still used on {where} since op {last}", position)
 
     def meet(self, a: ir.Value, b: ir.Value) -> bool:
-        """Whether two tensors of one storage may have bytes in common."""
-        found = [_geometry(x, self.places.get(x)) for x in (a, b)]
-        one, other = found
+        """Returns whether two tensors of one storage may share bytes."""
+        one, other = (_geometry(x, self.places.get(x)) for x in (a, b))
         return one is None or other is None or overlap(one, other)
 
     def timeline(self, position: int, op: ir.Op) -> Timeline:
-        """Where the op's work happens: on its stream of the first device that is not the host."""
-        stream = (
-            op.stream
-            if isinstance(op, ir.Launch | ir.CallExtern | ir.Copy | ir.CollectiveStart | ir.Slot)
-            else 0
-        )
+        """The timeline of the op's work: its stream of the first device that is not the host."""
         for value in self.facts.scanned[position][0]:
             device = ir.device_of(value)
             if device is not None and device.type != "cpu":
-                return _timeline(device, stream)
+                return _timeline(device, stream_of(op))
         return HOST
 
 
 def _geometry(value: ir.Value, place: RootOffset | None) -> Geometry | None:
-    """Where a tensor lies in its storage, as many elements as it may have; None where only run time will
-    tell."""
+    """The location of a tensor with the most elements that it may have; None if it is known only at run
+    time."""
     if place is None or not ir.is_tensor(value):
         return None
     root, offset = place
-    strides = [s.value for s in value.type.strides if isinstance(s, Int)]
-    if not isinstance(offset, Int) or len(strides) < len(value.type.strides):
+    numbers = as_numbers(as_size(offset), *map(as_size, value.type.strides))
+    if numbers is None:
         return None
-    # bytes as elements: an offset need not be a multiple of an element
+    # in units of bytes, because an offset need not be a multiple of an element
     itemsize = value.type.dtype.itemsize
+    start, *strides = numbers
     return Geometry(
         storage=root,
         sizes=(*(n.value if isinstance(n, Int) else _ANY_SIZE for n in value.type.sizes), itemsize),
         strides=(*(s * itemsize for s in strides), 1),
-        offset=offset.value,
+        offset=start,
         itemsize=1,
     )
 

@@ -1,4 +1,4 @@
-"""Functions end in one return, and what they call exists and does not lead back to them."""
+"""Checks that functions end in one return, and that their callees exist and do not call them back."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Structure(Check):
 
 
 def check_calls(analyses: Analyses, findings: Findings) -> None:
-    """WIR022 to WIR024: the call graph, which the effects of calls rely on."""
+    """WIR022 to WIR024, for the call graph, which the effects of calls depend on."""
     graph: dict[str, dict[str, int]] = {}
     main = analyses.program.functions[0]
     for function in analyses.program.functions:
-        called = graph.setdefault(function.name, {})
+        callees = graph.setdefault(function.name, {})
         for position, op in ir.calling_ops(function.body):
             for name in ir.callees(op):
-                called.setdefault(name, position)
+                callees.setdefault(name, position)
                 if name not in analyses.functions:
                     findings.add("WIR022", f"there is no function @{name}", function, position)
                 elif name == main.name:
@@ -51,7 +51,7 @@ def check_calls(analyses: Analyses, findings: Findings) -> None:
 def _check_recursion(
     functions: dict[str, ir.Function], graph: dict[str, dict[str, int]], findings: Findings
 ) -> None:
-    """Depth first, iterative; state 1 is on the path, 2 is done."""
+    """Searches depth first without recursion; state 1 is on the path, 2 is done."""
     state: dict[str, int] = {}
     for start in graph:
         stack = [(start, iter(graph[start].items()))] if start not in state else []

@@ -1,5 +1,5 @@
-"""Symbols are declared, defined once and before their uses; expressions are of the right kind and look at
-values in `define` only."""
+"""Checks that symbols are declared, and defined once before their uses, and that expressions have the right
+kind and read values only in `define`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers
 _LEAST, _GREATEST = -(2**63), 2**63 - 1
 _INT64, _MAX_WIDTH = 64, 1 << 16
 _EVALUATED = (ir.AllocStorage, ir.Slot, ir.View)
-"""Ops that evaluate their result's type; other ops' results may bring symbols that are defined from them."""
+"""Ops that evaluate their result's type; the results of other ops may have symbols that are defined from
+them."""
 
 
 class Symbols(Check):
@@ -24,13 +25,13 @@ class Symbols(Check):
         self.declared = facts.analyses.symbols
         self.defined: set[str] = set()
         self.pending: dict[str, int] = {}
-        """Symbols that a result's type mentions and that are still to be defined from it; by position."""
-        self.known: set[Expr] = set()
+        """Symbols in the type of a result that must still be defined from it, by position."""
+        self.inspected: set[Expr] = set()
         self.settled: set[int] = set()
-        """Ids of the facts (which the table keeps alive) about types whose symbols are all defined."""
+        """Ids of the facts about types whose symbols are all defined; the table keeps the facts alive."""
         self.widths: dict[str, int] = {}
-        """Bits of the symbols that may have more than an int64: definitions of definitions grow without
-        end."""
+        """Bits of the symbols that may exceed an int64; without a limit, chains of definitions grow
+        exponentially."""
         for name in facts.function.captures:
             if name in self.defined:
                 self.report("WIR032", f"{name} is captured twice")
@@ -73,12 +74,12 @@ class Symbols(Check):
                 if all(e.free_symbols <= self.defined and not e.free_atoms for e in info.exprs):
                     self.settled.add(id(info))
 
-    def result(self, position: int, op: ir.Op, found: tuple[Expr, ...]) -> None:
-        evaluated = isinstance(op, _EVALUATED)
-        for e in found:
+    def result(self, position: int, op: ir.Op, exprs: tuple[Expr, ...]) -> None:
+        is_evaluated = isinstance(op, _EVALUATED)
+        for e in exprs:
             if e.free_atoms:
                 self.report("WIR033", "a type may not look at values", position)
-            if evaluated:
+            if is_evaluated:
                 self.use(position, e)
                 continue
             self.inspect(position, e)
@@ -92,10 +93,10 @@ class Symbols(Check):
                 self.report("WIR031", f"{name} is used before it is defined", position)
 
     def inspect(self, position: int, e: Expr) -> None:
-        """Names and kinds of all symbols in `e`; once an expression."""
-        if e in self.known:
+        """Checks the value of `e`, and the names and kinds of its symbols; once for each expression."""
+        if e in self.inspected:
             return
-        self.known.add(e)
+        self.inspected.add(e)
         if e.args:
             if e.kind is SymKind.INT:
                 self.int64(position, e)
@@ -110,18 +111,16 @@ class Symbols(Check):
                 if symbol is None:
                     self.report("WIR030", f"{node.name} is not declared", position)
                 elif symbol.kind is not node.kind:
-                    self.report(
-                        "WIR034", f"{node.name} is declared as {symbol.kind}, used as {node.kind}", position
-                    )
+                    message = f"{node.name} is declared as {symbol.kind}, used as {node.kind}"
+                    self.report("WIR034", message, position)
 
     def int64(self, position: int, e: Expr) -> None:
-        found = bounds(e, {})
-        if (found.lo is not None and found.lo > _GREATEST) or (found.hi is not None and found.hi < _LEAST):
+        range_ = bounds(e, {})
+        if range_.low > _GREATEST or range_.high < _LEAST:
             self.report("WIR015", f"{e} is not an int64", position)
 
     def constant(self, position: int, e: object) -> None:
-        """Operators take some constants that are not int64; kernels take none, symbols and results are
-        none."""
+        """Requires that a constant is an int64. Only operators accept other constants."""
         if isinstance(e, Int):
             self.int64(position, e)
 
@@ -148,26 +147,25 @@ class Symbols(Check):
             self.widths[name] = bits
         if name in self.pending:
             del self.pending[name]
-            if not any(
-                name in t.free_symbols for v in ir.free_values(e) for t in self.facts.types(v.type).exprs
-            ):
-                self.report(
-                    "WIR031", f"{name} must be defined from the result whose type mentions it", position
-                )
+            if not any(name in ir.type_symbols(v.type) for v in ir.free_values(e)):
+                message = f"{name} must be defined from the result whose type mentions it"
+                self.report("WIR031", message, position)
         self.defined.add(name)
 
     def atoms(self, position: int, e: Expr) -> None:
         stack = [e] if e.free_atoms else []
         while stack:
             node = stack.pop()
-            if isinstance(node, ir.SizeOf | ir.StrideOf):
-                type = node.value.type
-                if not isinstance(type, ir.TensorType) or not 0 <= node.dim < len(type.sizes):
-                    self.report("WIR036", f"%{node.value.name} has no dimension {node.dim}", position)
-            elif isinstance(node, ir.OffsetOf) and not ir.is_tensor(node.value):
-                self.report("WIR036", f"%{node.value.name} is not a tensor, so has no offset", position)
-            elif isinstance(node, ir.Item) and not _has_item(node.value):
-                self.report("WIR036", f"%{node.value.name} is neither a number nor a tensor of one", position)
+            match node:
+                case ir.SizeOf(value, dim) | ir.StrideOf(value, dim):
+                    if not ir.is_tensor(value) or not 0 <= dim < len(value.type.sizes):
+                        self.report("WIR036", f"%{value.name} has no dimension {dim}", position)
+                case ir.OffsetOf(value) if not ir.is_tensor(value):
+                    self.report("WIR036", f"%{value.name} is not a tensor, so has no offset", position)
+                case ir.Item(value) if not _has_item(value):
+                    self.report("WIR036", f"%{value.name} is neither a number nor a tensor of one", position)
+                case _:
+                    pass
             stack.extend(node.args)
 
     def offset(self, position: int, op: ir.View | ir.Slot) -> None:
@@ -210,7 +208,6 @@ class Symbols(Check):
 
 
 def _has_item(value: ir.Value) -> bool:
-    type = value.type
-    if isinstance(type, ir.ScalarType):
-        return True
-    return isinstance(type, ir.TensorType) and not type.dtype.is_complex and ir.may_have_item(type)
+    if ir.is_tensor(value):
+        return not value.type.dtype.is_complex and ir.may_have_item(value.type)
+    return ir.is_scalar(value)

@@ -1,5 +1,8 @@
-"""Memory of process groups, symmetric or registered: an allocation id is one piece of memory for as long as
-the processes of its group live, so one storage at a time has it, and it stays inside the program."""
+"""Checks memory of process groups, symmetric or registered.
+
+An allocation id is one block of memory for the lifetime of the group's processes. So at most one live storage
+has it, and it stays inside the program.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +14,21 @@ from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 
 
 def _allocated(analyses: Analyses) -> Mapping[str, frozenset[ir.MemorySpace]]:
-    """The ids that each function allocates, itself or in those that it calls."""
-    found: dict[str, frozenset[ir.MemorySpace]] = {}
+    """The ids that each function allocates, including its callees."""
+    spaces: dict[str, frozenset[ir.MemorySpace]] = {}
 
     def of(name: str) -> frozenset[ir.MemorySpace]:
-        if name not in found:
-            body = analyses.functions[name].body
-            types = [op.result.type for op in body if isinstance(op, ir.AllocStorage)]
+        if name not in spaces:
+            function = analyses.functions[name]
+            types = [op.result.type for op in function.ops_of(ir.AllocStorage)]
             own = frozenset(type.space for type in types if type.is_group_memory)
-            found[name] = own.union(*(of(f) for _, op in ir.calling_ops(body) for f in ir.callees(op)))
-        return found[name]
+            callees = (callee for _, op in ir.calling_ops(function.body) for callee in ir.callees(op))
+            spaces[name] = own.union(*map(of, callees))
+        return spaces[name]
 
     for function in analyses.program.functions:
         of(function.name)
-    return found
+    return spaces
 
 
 class Symmetric(Check):
@@ -36,9 +40,9 @@ class Symmetric(Check):
         self.roots_at = facts.aliasing.roots_at
         self.live: dict[ir.MemorySpace, ir.Value] = {}
         for param in facts.function.params:
-            type = param.value.type
-            if isinstance(type, ir.StorageType) and type.is_group_memory:
-                self.live.setdefault(type.space, param.value)  # slots of one memory may be lent together
+            if ir.is_storage(param.value) and param.value.type.is_group_memory:
+                # several slots of one memory may be arguments of one call
+                self.live.setdefault(param.value.type.space, param.value)
 
     def handlers(self) -> Handlers:
         if not self.live and not self.allocated[self.facts.function.name]:
@@ -59,10 +63,8 @@ class Symmetric(Check):
             self.taken(position, space, f"%{op.result.name}")
 
     def taken(self, position: int, space: ir.MemorySpace, by: str) -> None:
-        message = (
-            f"{by} takes id {space.alloc_id} of group {space.group!r}, which %{self.live[space].name} has"
-        )
-        self.report("WIR203", message, position)
+        id = f"id {space.alloc_id} of group {space.group!r}"
+        self.report("WIR203", f"{by} takes {id}, which %{self.live[space].name} has", position)
 
     def free(self, position: int, op: ir.Free) -> None:
         self.end(position, op.storage)
@@ -73,7 +75,7 @@ class Symmetric(Check):
                 del self.live[root.type.space]
 
     def call(self, position: int, op: ir.CallingOp) -> None:
-        """What is live here is live in a callee, unless it is moved there."""
+        """Requires that callees allocate no id that is live here. A moved storage ends here."""
         for value in self.facts.aliasing.effects[position].moves:
             self.end(position, value)
         for name in ir.callees(op):
@@ -91,8 +93,5 @@ class Symmetric(Check):
     def inside(self, position: int, value: ir.Value) -> None:
         for root in self.roots_at(value, position):
             if ir.is_storage(root) and root.type.is_group_memory:
-                self.report(
-                    "WIR204",
-                    f"%{value.name} lies in {root.type.space.kind.value} memory, and leaves the function",
-                    position,
-                )
+                message = f"%{value.name} is in {root.type.space.kind.value} memory, and leaves the function"
+                self.report("WIR204", message, position)

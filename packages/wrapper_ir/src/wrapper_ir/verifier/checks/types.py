@@ -1,8 +1,11 @@
-"""Types make sense by themselves: as many strides as sizes, nothing negative."""
+"""Checks that types are valid by themselves: as many strides as sizes, and no negative constants."""
 
 from __future__ import annotations
 
+from typing import get_args
+
 from wrapper_ir import ir
+from wrapper_ir.analysis.streams import StreamOp
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 
 
@@ -22,33 +25,22 @@ class Types(Check):
 
     def handlers(self) -> Handlers:
         stream, aligned = self.stream, self.aligned
-        streamed = (
-            ir.AllocStorage,
-            ir.Slot,
-            ir.Copy,
-            ir.Launch,
-            ir.CallExtern,
-            ir.CollectiveStart,
-            ir.RecordEvent,
-            ir.WaitEvent,
-        )
-        return dict.fromkeys(streamed, stream) | dict.fromkeys((ir.EnsureAligned, ir.AssertLayout), aligned)
+        return {
+            **dict.fromkeys(get_args(StreamOp), stream),
+            ir.Copy: self.copy,
+            ir.EnsureAligned: aligned,
+            ir.AssertLayout: aligned,
+        }
 
-    def stream(
-        self,
-        position: int,
-        op: ir.AllocStorage
-        | ir.Slot
-        | ir.Copy
-        | ir.Launch
-        | ir.CallExtern
-        | ir.CollectiveStart
-        | ir.RecordEvent
-        | ir.WaitEvent,
-    ) -> None:
+    def stream(self, position: int, op: StreamOp) -> None:
         if op.stream < 0:
             self.report("WIR044", f"there is no stream {op.stream}", position)
-        if op.stream or (isinstance(op, ir.Copy) and op.non_blocking):
+        if op.stream:
+            self.facts.asynchronous = True
+
+    def copy(self, position: int, op: ir.Copy) -> None:
+        self.stream(position, op)
+        if op.non_blocking:
             self.facts.asynchronous = True
 
     def aligned(self, position: int, op: ir.EnsureAligned | ir.AssertLayout) -> None:
