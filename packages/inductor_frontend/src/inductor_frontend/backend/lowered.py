@@ -83,9 +83,10 @@ def _artifact(
     analyses = finish(translation.program, options.capture)
     program, passes = analyses.program, options.host_pipeline
     device = program.target.device
-    if device.traits.plans_memory or (options.records and device != ir.CPU):
+    records = options.records and not _is_host(device)
+    if device.traits.plans_memory or records:
         passes = options.pipeline
-    if options.records and device != ir.CPU:
+    if records:
         weights = set(static)
         program = _with_static(program, {i for i, at in enumerate(translation.positions) if at in weights})
     if passes:
@@ -99,6 +100,10 @@ def _artifact(
         extensions=MappingProxyType(extensions),
         metadata=MappingProxyType({**artifact.metadata, PIPELINE: passes}),
     )
+
+
+def _is_host(device: ir.Device) -> bool:
+    return device == ir.CPU
 
 
 def _with_static(program: ir.Program, positions: Set[int]) -> ir.Program:
