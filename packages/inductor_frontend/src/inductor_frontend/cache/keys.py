@@ -6,7 +6,6 @@ import hashlib
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import fx
@@ -58,7 +57,7 @@ def _emitter_text(emitter: object) -> str:
 class GraphFacts:
     """AOTAutograd's facts about a graph, besides the graph itself."""
 
-    inputs: Sequence[Any]  # Any: fake tensors, symbolic and plain numbers
+    inputs: Sequence[object]  # fake tensors, symbolic and plain numbers
     static_inputs: Sequence[int]
     donated: Sequence[int]
     is_inference: bool
@@ -90,7 +89,7 @@ def graph_key(gm: fx.GraphModule, facts: GraphFacts, symbols: SymbolState, choic
     return _digest("graph", sections)
 
 
-def function_key(gm: fx.GraphModule, inputs: Sequence[Any], symbols: SymbolState, choices: Choices) -> str:
+def function_key(gm: fx.GraphModule, inputs: Sequence[object], symbols: SymbolState, choices: Choices) -> str:
     """Returns the key of a whole function of Dynamo, before autograd.
 
     `inputs` are its real inputs (tensors, numbers). Raises NoCanonicalForm.
@@ -106,7 +105,7 @@ def function_key(gm: fx.GraphModule, inputs: Sequence[Any], symbols: SymbolState
     return _digest("function", sections)
 
 
-def _input_lines(gm: fx.GraphModule, inputs: Sequence[Any]) -> Iterator[str]:
+def _input_lines(gm: fx.GraphModule, inputs: Sequence[object]) -> Iterator[str]:
     """Yields for each input Dynamo's fake value, facts of the real value, and the number of its storage."""
     writer = Writer(tensor=fake_text)
     storages: dict[object, int] = {}

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from inductor_frontend.convert import literal
 from inductor_frontend.errors import ConversionError
 from wrapper_ir import ir
 
-# Any in this file: the user's function and arguments.
 _KINDS = {
     inspect.Parameter.POSITIONAL_ONLY: ir.ParameterKind.POSITIONAL,
     inspect.Parameter.POSITIONAL_OR_KEYWORD: ir.ParameterKind.ANY,
@@ -20,7 +18,7 @@ _EMPTY = inspect.Parameter.empty
 
 
 def parameters_of(
-    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], *, static: bool
+    function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, object], *, static: bool
 ) -> tuple[ir.Parameter, ...]:
     """Returns all parameters except `*args` and `**kwargs`; none if the function has no signature.
 
@@ -47,7 +45,7 @@ def parameters_of(
 
 
 def _parameter(
-    parameter: inspect.Parameter, kind: ir.ParameterKind, arguments: Mapping[str, Any], static: bool
+    parameter: inspect.Parameter, kind: ir.ParameterKind, arguments: Mapping[str, object], static: bool
 ) -> ir.Parameter | None:
     """Returns the parameter's entry; None if its default was used and is not a literal that a call can
     compare."""

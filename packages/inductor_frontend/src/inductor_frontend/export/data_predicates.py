@@ -25,7 +25,7 @@ def _allclose(*args: Any, **kwargs: Any) -> Any:
     return torch.isclose(*args, **kwargs).all().item()
 
 
-_REWRITTEN: Mapping[Callable[..., Any], Callable[..., Any]] = MappingProxyType(
+_REWRITTEN: Mapping[Callable[..., object], Callable[..., object]] = MappingProxyType(
     {
         torch.equal: _equal,
         Tensor.equal: _equal,
@@ -45,10 +45,10 @@ class TracedPredicates(TorchFunctionMode):
 
     def __torch_function__(
         self,
-        func: Callable[..., Any],
+        func: Callable[..., object],
         types: object,
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
     ) -> Any:
         """Calls the replacement of `func`, or `func` itself."""
         if torch.compiler.is_dynamo_compiling():  # Dynamo also traces this mode, for bodies of control flow

@@ -15,9 +15,9 @@ from torch.export.dynamic_shapes import _combine_args, _tree_map_with_path
 
 def dim_names(
     module: torch.nn.Module,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    dynamic_shapes: Any,
+    args: tuple[object, ...],
+    kwargs: Mapping[str, object],
+    dynamic_shapes: object,
     program: ExportedProgram,
 ) -> dict[str, str]:
     """Maps each symbol that is a size of an input to the name of its `Dim`.
@@ -26,7 +26,7 @@ def dim_names(
     """
     if not isinstance(dynamic_shapes, Mapping | tuple | list) or not dynamic_shapes:
         return {}
-    specs: list[Any] = []
+    specs: list[object] = []
     arguments = _combine_args(module, args, dict(kwargs))
     if not isinstance(dynamic_shapes, Mapping):
         dynamic_shapes = dict(zip(arguments, dynamic_shapes))

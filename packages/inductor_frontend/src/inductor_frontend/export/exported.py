@@ -51,12 +51,12 @@ class Exported:
 class _FunctionModule(torch.nn.Module):
     """A function as a module. The instance attribute `forward` keeps the parameter names of the function."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., object]) -> None:
         super().__init__()
         self.forward = function if _has_signature(function) else _plain(function)
 
 
-def _has_signature(function: Callable[..., Any]) -> bool:
+def _has_signature(function: Callable[..., object]) -> bool:
     try:
         inspect.signature(function)
     except ValueError:  # a builtin
@@ -64,18 +64,18 @@ def _has_signature(function: Callable[..., Any]) -> bool:
     return True
 
 
-def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    def forward(*args: Any, **kwargs: Any) -> Any:
+def _plain(function: Callable[..., object]) -> Callable[..., object]:
+    def forward(*args: object, **kwargs: object) -> object:
         return function(*args, **kwargs)
 
     return forward
 
 
 def export_model(
-    model: torch.nn.Module | Callable[..., Any] | ExportedProgram,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    dynamic_shapes: Any,
+    model: torch.nn.Module | Callable[..., object] | ExportedProgram,
+    args: tuple[object, ...],
+    kwargs: Mapping[str, object],
+    dynamic_shapes: object,
     device: torch.device | None = None,
 ) -> Exported:
     """Exports a model unless it is an exported program; raises CaptureError FE101 with torch's reason.
@@ -97,9 +97,9 @@ def export_model(
 
 def _exported(
     module: torch.nn.Module,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    dynamic_shapes: Any,
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+    dynamic_shapes: object,
     device: torch.device | None,
 ) -> ExportedProgram:
     """Exports by tracing the running model; if that fails, by Dynamo."""
@@ -130,7 +130,7 @@ def _around(module: torch.nn.Module) -> Iterator[list[tuple[torch.Tensor, int | 
     storages: list[tuple[torch.Tensor, int | torch.SymInt]] = []
     watches: list[Watch] = []
 
-    def before(_: object, args: Any, kwargs: Any) -> Any:
+    def before(_: object, args: object, kwargs: object) -> Any:
         leaves = torch.utils._pytree.tree_leaves((args, kwargs))
         tensors = [x for x in leaves if isinstance(x, torch.Tensor)]
         places[:] = ((x, (x.size(), x.stride(), x.storage_offset())) for x in tensors)
@@ -139,7 +139,7 @@ def _around(module: torch.nn.Module) -> Iterator[list[tuple[torch.Tensor, int | 
         watches[:] = [Watch(module, unpacked)]
         return unpacked
 
-    def after(_: object, args: Any, output: Any) -> Any:
+    def after(_: object, args: object, output: object) -> object:
         _restore(places)
         watches[0].check()
         return pack(output)

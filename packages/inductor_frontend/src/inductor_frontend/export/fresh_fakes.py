@@ -62,7 +62,7 @@ def fresh_returns(operator: object) -> frozenset[int]:
     return frozenset(i for i, r in returns if r.alias_info is None and "Tensor" in str(r.type))
 
 
-def shared_results(operator: object, result: Any, operands: Any) -> list[torch.Tensor]:
+def shared_results(operator: object, result: object, operands: object) -> list[torch.Tensor]:
     """Returns the fake tensors that are declared as new, and share memory with an operand or another result."""
     found: list[torch.Tensor] = []
 
@@ -100,7 +100,7 @@ def _map_shared(
 def _like(mode: FakeTensorMode, tensor: torch.Tensor) -> torch.Tensor:
     """Returns a fake tensor of the same sizes and strides in separate memory, dense if the original is expanded."""
     layout = zip(tensor.size(), tensor.stride())
-    # Comparing symbols would be a guard.
+    # Comparing symbols would add a guard.
     is_expanded = any(
         type(stride) is int and stride == 0 and not (type(size) is int and size <= 1)
         for size, stride in layout

@@ -56,7 +56,7 @@ def known_descriptors() -> Iterator[None]:
     look = WRITTEN_PARAMETERS.own()
     present = DESCRIPTOR_HARDWARE.by(has_triton_tensor_descriptor_host_tma=lambda: True)
 
-    def looked(*args: Any) -> Any:
+    def looked(*args: object) -> object:
         with replaced(present):
             return look(*args)
 
@@ -73,7 +73,7 @@ def _tracing(plain: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     return getitem
 
 
-def _launch(kernel: Any, grid: Any, *args: Any, **kwargs: Any) -> None:
+def _launch(kernel: Any, grid: Any, *args: object, **kwargs: object) -> None:
     """Traces one launch, with the results of its heuristics as arguments."""
     from triton.runtime.autotuner import Heuristics
 
@@ -110,13 +110,13 @@ def _node(tracer: Any, variable: Any, grids: Any, arguments: Mapping[str, Any], 
     )
 
 
-def _name(kernel: Any) -> str:
+def _name(kernel: object) -> str:
     while hasattr(kernel, "fn") and not hasattr(kernel, "__name__"):
         kernel = kernel.fn
     return str(getattr(kernel, "__name__", kernel))
 
 
-def _is_descriptor(value: Any) -> bool:
+def _is_descriptor(value: object) -> bool:
     return type(value).__name__ == "TensorDescriptor" and isinstance(
         getattr(value, "base", None), torch.Tensor
     )
@@ -141,6 +141,6 @@ def _whole(name: str, descriptor: Any) -> torch.Tensor:
     return base.as_strided(sizes, strides)
 
 
-def _holds_tensors(value: Any) -> bool:
+def _holds_tensors(value: object) -> bool:
     leaves = pytree.tree_leaves(value)
     return any(isinstance(x, torch.Tensor) or _is_descriptor(x) for x in leaves)

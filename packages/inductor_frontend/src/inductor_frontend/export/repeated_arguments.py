@@ -30,7 +30,7 @@ def separate(tree: Any) -> Any:
     return pytree.tree_map_only(torch.Tensor, renew, tree)
 
 
-def repeated_leaves(tree: Any) -> frozenset[int]:
+def repeated_leaves(tree: object) -> frozenset[int]:
     """Returns the positions of the leaves whose tensor object occurs at several leaves."""
     leaves = pytree.tree_leaves(tree)
     places: dict[int, list[int]] = {}

@@ -24,7 +24,7 @@ class Watch:
     """Snapshot of a model's attributes and of the containers among its arguments; `check` compares with
     it."""
 
-    def __init__(self, module: torch.nn.Module, arguments: Any) -> None:
+    def __init__(self, module: torch.nn.Module, arguments: object) -> None:
         self._module = module
         self._arguments = arguments
         self._attributes = dict(_attributes(module))
@@ -50,13 +50,13 @@ class Watch:
                 )
 
 
-def _contents(tree: Any) -> tuple[object, ...]:
+def _contents(tree: object) -> tuple[object, ...]:
     """Returns structure and identities of the leaves: a written tensor is the same leaf."""
     leaves, spec = pytree.tree_flatten(pack(tree))
     return (spec, *(id(x) for x in leaves))
 
 
-def _attributes(module: torch.nn.Module) -> Iterator[tuple[str, tuple[object, Any]]]:
+def _attributes(module: torch.nn.Module) -> Iterator[tuple[str, tuple[object, object]]]:
     """Yields (name, (mark, value)) of each plain attribute. Its mark is equal if it was not changed."""
     for prefix, part in module.named_modules():
         for name, value in vars(part).items():
@@ -74,6 +74,6 @@ def _mark(value: Any) -> object:
     return id(value)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     text = repr(value) if type(value) in (bool, int, float, str, type(None)) else type(value).__name__
     return text if len(text) <= 60 else f"{text[:60]}..."

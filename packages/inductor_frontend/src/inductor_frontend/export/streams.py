@@ -32,7 +32,7 @@ from inductor_frontend.torch_patches.table import (
 class _StandInStream:
     """A stream of an absent device. Subclasses have the methods that replace those of torch.cuda."""
 
-    def __init__(self, device: Any = None, priority: int = 0, **_: Any) -> None:
+    def __init__(self, device: object = None, priority: int = 0, **_: object) -> None:
         self.device = torch.device("cuda", 0)
         self.priority = priority
 
@@ -42,14 +42,14 @@ class _StandInStream:
         self._entered = entered
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         self._entered.__exit__(*error)
 
 
 class _StandInEvent:
     """An event of an absent device."""
 
-    def __init__(self, *_: Any, **__: Any) -> None:
+    def __init__(self, *_: object, **__: object) -> None:
         self.device = torch.device("cuda", 0)
 
 
@@ -58,15 +58,15 @@ class _Trace:
     begins."""
 
     def __init__(self) -> None:
-        self._streams: list[Any] = []
-        self._events: list[Any] = []
-        self._entered: list[tuple[Any, ExitStack]] = []
+        self._streams: list[object] = []
+        self._events: list[object] = []
+        self._entered: list[tuple[object, ExitStack]] = []
 
-    def current(self, *_: Any, **__: Any) -> Any:
+    def current(self, *_: object, **__: object) -> object:
         """Returns the current stream."""
         return self._entered[-1][0] if self._entered else self._streams[0]
 
-    def begin(self, current: Any) -> None:
+    def begin(self, current: object) -> None:
         """Sets the stream that is current when the trace begins."""
         self._streams.append(current)
 
@@ -78,38 +78,38 @@ class _Trace:
             stack.enter_context(annotate({"stream": self._number(stream)}))
             self._entered.append((stream, stack.pop_all()))
 
-    def exit(self, context: Any, *error: Any) -> None:
+    def exit(self, context: Any, *error: object) -> None:
         """Traces the exit of `with torch.cuda.stream(s):`."""
         _, annotation = self._entered.pop()
         annotation.close()
 
-    def record(self, event: Any, stream: Any = None) -> None:
+    def record(self, event: object, stream: object = None) -> None:
         """Traces `event.record(stream)`."""
         torch.ops.streams.record_event(self._event(event), self._number(stream or self.current()))
 
-    def record_event(self, stream: Any, event: Any = None) -> Any:
+    def record_event(self, stream: object, event: object = None) -> object:
         """Traces `stream.record_event(event)`."""
         event = torch.cuda.Event() if event is None else event  # type: ignore[no-untyped-call]  # torch's own
         self.record(event, stream)
         return event
 
-    def wait(self, event: Any, stream: Any = None) -> None:
+    def wait(self, event: object, stream: object = None) -> None:
         """Traces `event.wait(stream)`."""
         torch.ops.streams.wait_event(self._event(event), self._number(stream or self.current()))
 
-    def wait_event(self, stream: Any, event: Any) -> None:
+    def wait_event(self, stream: object, event: object) -> None:
         """Traces `stream.wait_event(event)`."""
         self.wait(event, stream)
 
-    def wait_stream(self, stream: Any, other: Any) -> None:
+    def wait_stream(self, stream: object, other: object) -> None:
         """Traces `stream.wait_stream(other)`."""
         torch.ops.streams.wait_stream(self._number(stream), self._number(other))
 
-    def synchronize_event(self, event: Any) -> None:
+    def synchronize_event(self, event: object) -> None:
         """Traces `event.synchronize()`."""
         torch.ops.streams.synchronize_event(self._event(event))
 
-    def synchronize_stream(self, stream: Any) -> None:
+    def synchronize_stream(self, stream: object) -> None:
         """Traces `stream.synchronize()`."""
         torch.ops.streams.synchronize_stream(self._number(stream))
 
@@ -126,14 +126,14 @@ class _Trace:
             hint="wait for it instead",
         )
 
-    def _number(self, stream: Any) -> int:
+    def _number(self, stream: object) -> int:
         return _place(self._streams, stream)
 
-    def _event(self, event: Any) -> int:
+    def _event(self, event: object) -> int:
         return _place(self._events, event)
 
 
-def _place(items: list[Any], item: Any) -> int:
+def _place(items: list[object], item: object) -> int:
     """Returns the position of `item`, by identity or equality; appends it if it is missing."""
     for number, other in enumerate(items):
         if other is item or other == item:
@@ -174,7 +174,7 @@ def traced_streams(device: torch.device | None) -> Iterator[None]:
         yield
 
 
-def _stream_methods(trace: _Trace) -> dict[str, Any]:
+def _stream_methods(trace: _Trace) -> dict[str, object]:
     return {
         "wait_event": lambda self, event: trace.wait_event(self, event),
         "wait_stream": lambda self, stream: trace.wait_stream(self, stream),
@@ -184,7 +184,7 @@ def _stream_methods(trace: _Trace) -> dict[str, Any]:
     }
 
 
-def _event_methods(trace: _Trace) -> dict[str, Any]:
+def _event_methods(trace: _Trace) -> dict[str, object]:
     return {
         "record": lambda self, stream=None: trace.record(self, stream),
         "wait": lambda self, stream=None: trace.wait(self, stream),

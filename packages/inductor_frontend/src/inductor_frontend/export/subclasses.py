@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import torch
@@ -39,7 +39,13 @@ def output_spec(layout: Any) -> ir.SubclassSpec:
     return _spec(cls, tuple(layout.attrs), layout.meta, layout.outer_size, layout.outer_stride)
 
 
-def _spec(cls: type, attributes: Any, context: Any, sizes: Any, strides: Any) -> ir.SubclassSpec:
+def _spec(
+    cls: type,
+    attributes: Iterable[str],
+    context: object,
+    sizes: Iterable[object],
+    strides: Iterable[object],
+) -> ir.SubclassSpec:
     name = class_name(cls)
     return ir.SubclassSpec(
         type_name=name,
@@ -50,7 +56,7 @@ def _spec(cls: type, attributes: Any, context: Any, sizes: Any, strides: Any) ->
     )
 
 
-def _known(numbers: Any) -> tuple[int | None, ...]:
+def _known(numbers: Iterable[object]) -> tuple[int | None, ...]:
     return tuple(n if isinstance(n, int) else None for n in numbers)
 
 
@@ -71,7 +77,7 @@ def parts_of(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f".{what}{d}", n) for d, n in enumerate(numbers) if not isinstance(n, int))
 
 
-def plain_tensors(value: Any) -> list[Any]:
+def plain_tensors(value: object) -> list[torch.Tensor]:
     """Returns the tensors with memory: the tensor itself, or the tensors that it wraps; none for a number."""
     if is_wrapper(value):
         return [part for _, part in parts_of(value) if isinstance(part, torch.Tensor)]

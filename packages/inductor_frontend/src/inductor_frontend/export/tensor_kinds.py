@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -29,10 +28,10 @@ def lacks_type(tensor: Tensor) -> str:
     return ""
 
 
-def require_types(model: object, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+def require_types(model: object, args: tuple[object, ...], kwargs: Mapping[str, object]) -> None:
     """Raises ConversionError FE305 for the first argument, parameter or buffer without a type in the IR.
 
-    Sparse arguments are excepted: `untyped` refuses those that are used. Any: the user's arguments.
+    Sparse arguments are excepted: `untyped` refuses those that are used.
     """
     dense = ((name, tensor) for name, tensor in _arguments(args, kwargs) if not _is_sparse(tensor))
     for name, tensor in (*dense, *_state(model)):
@@ -60,8 +59,8 @@ def untyped(name: str, what: str) -> ConversionError:
 
 
 @contextmanager
-def blamed_on_sparse(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[None]:
-    """Replaces a failure to trace by the error for a sparse argument, if the model has one. Any: as above."""
+def blamed_on_sparse(args: tuple[object, ...], kwargs: Mapping[str, object]) -> Iterator[None]:
+    """Replaces a failure to trace by the error for a sparse argument, if the model has one."""
     try:
         yield
     except CaptureError as error:
@@ -81,11 +80,11 @@ def _is_sparse(tensor: Tensor) -> bool:
     return tensor.layout not in _STRIDED and not tensor.is_mkldnn
 
 
-def _arguments(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Tensor]]:
+def _arguments(args: tuple[object, ...], kwargs: Mapping[str, object]) -> Iterator[tuple[str, Tensor]]:
     return ((name, leaf) for name, leaf in _leaves(args, kwargs) if isinstance(leaf, Tensor))
 
 
-def _leaves(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _leaves(args: tuple[object, ...], kwargs: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     for what, tree in (("args", args), ("kwargs", dict(kwargs))):
         for path, leaf in pytree.tree_flatten_with_path(tree)[0]:
             yield f"argument {what}{pytree.keystr(path)}", leaf

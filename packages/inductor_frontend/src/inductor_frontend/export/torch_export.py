@@ -62,7 +62,7 @@ def any_size() -> AbstractContextManager[None]:
 
 
 def export(
-    module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_shapes: Any
+    module: torch.nn.Module, args: tuple[object, ...], kwargs: Mapping[str, object], dynamic_shapes: object
 ) -> ExportedProgram:
     """Exports a module. Raises CaptureError FE101.
 
@@ -95,7 +95,7 @@ def export(
 
 
 def export_by_dynamo(
-    module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any], dynamic_shapes: Any
+    module: torch.nn.Module, args: tuple[object, ...], kwargs: Mapping[str, object], dynamic_shapes: object
 ) -> ExportedProgram | None:
     """Exports the graph that Dynamo traces, which supports NumPy calls and numbers computed from data.
 
@@ -111,7 +111,7 @@ def export_by_dynamo(
         return _first(partial(torch.export.export, module, **options, strict=True), dynamic_shapes)[0]
 
 
-def _all_leaves(values: tuple[Any, ...]) -> bool:
+def _all_leaves(values: tuple[object, ...]) -> bool:
     """Returns whether a model can mutate nothing in these values except tensors."""
     return all(_all_leaves(x) if type(x) is tuple else _pytree.tree_is_leaf(x) for x in values)
 
@@ -125,7 +125,7 @@ def _with_predicates(attempt: Callable[[], ExportedProgram]) -> Callable[[], Exp
 
 
 def _first(
-    attempt: Callable[[], ExportedProgram], dynamic_shapes: Any
+    attempt: Callable[[], ExportedProgram], dynamic_shapes: object
 ) -> tuple[ExportedProgram | None, Exception | None]:
     """Returns the program of the first assumption about sizes that succeeds, or the error of the last one."""
     failure: Exception | None = None
@@ -175,7 +175,9 @@ def _name(module: torch.nn.Module) -> str:
     return str(getattr(function, "__qualname__", type(module).__name__))  # not every callable has one
 
 
-def _script_object(module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> str | None:
+def _script_object(
+    module: torch.nn.Module, args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> str | None:
     """Describes the first TorchScript object in a model or its arguments, which torch usually cannot
     trace."""
     leaves = (*_pytree.tree_leaves_with_path(args), *_pytree.tree_leaves_with_path(dict(kwargs)))

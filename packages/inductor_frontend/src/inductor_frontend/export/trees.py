@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -77,7 +77,7 @@ def check_classes(spec: pytree.TreeSpec, *, built: bool) -> None:
         check_classes(child, built=built)
 
 
-def _keys(keys: Any) -> tuple[str, ...]:
+def _keys(keys: Iterable[object]) -> tuple[str, ...]:
     try:
         return tuple(json.dumps(k) for k in keys)
     except TypeError as error:
@@ -112,7 +112,7 @@ def _unsaid(spec: pytree.TreeSpec, why: str) -> CaptureError:
 class _Packed:
     """A container, registered with torch, of the fields of a data class."""
 
-    def __init__(self, cls: type, fields: tuple[str, ...], values: list[Any]) -> None:
+    def __init__(self, cls: type, fields: tuple[str, ...], values: list[object]) -> None:
         self.cls = cls
         self.fields = fields
         self.values = values
@@ -147,7 +147,7 @@ def _fields(x: Any) -> tuple[str, ...]:
     return tuple(f.name for f in dataclasses.fields(x))
 
 
-def _values(x: Any) -> list[Any]:
+def _values(x: Any) -> list[object]:
     return [getattr(x, name) for name in _fields(x)]
 
 

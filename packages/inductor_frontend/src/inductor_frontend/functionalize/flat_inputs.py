@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from torch import fx
 
@@ -52,8 +51,7 @@ class FlatInputs:
         for node, name in zip(placeholders, self._order, strict=True):
             node.name = node.target = name
 
-    # Any: fake tensors
-    def _leaves_of(self, value: Any, leaf: int, whole: int | None = None) -> list[int]:
+    def _leaves_of(self, value: object, leaf: int, whole: int | None = None) -> list[int]:
         """Returns the leaves of the plain parts of an argument; new leaves are numbered after all others."""
         if whole is not None:
             self.wrappers[leaf] = whole

@@ -27,7 +27,7 @@ from torch.fx.traceback import preserve_node_meta
 from inductor_frontend.functionalize.streams import writing_to_inputs
 
 # Any in this file: fake tensors and symbolic numbers.
-Flat = Callable[..., Sequence[Any]]
+Flat = Callable[..., Sequence[object]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class FunctionalGraph:
     """
 
     gm: fx.GraphModule
-    outputs: tuple[Any, ...]
+    outputs: tuple[object, ...]
     layouts: tuple[Any, ...]
     identical: tuple[int | None, ...]
 
@@ -50,21 +50,21 @@ def graph_function(gm: fx.GraphModule) -> Flat:
     """Returns a graph module as a function of tensors and numbers. Nodes traced from it keep their
     metadata."""
 
-    def run(*args: Any) -> Sequence[Any]:
+    def run(*args: object) -> Sequence[object]:
         with preserve_node_meta():
-            outputs: Sequence[Any] = PropagateUnbackedSymInts(gm).run(*args)
+            outputs: Sequence[object] = PropagateUnbackedSymInts(gm).run(*args)
         return list(outputs)
 
     return run
 
 
-def written_inputs(function: Flat, inputs: Sequence[Any], fake_mode: FakeTensorMode) -> frozenset[int]:
+def written_inputs(function: Flat, inputs: Sequence[object], fake_mode: FakeTensorMode) -> frozenset[int]:
     """Returns the positions of the inputs whose elements the function writes."""
     with _analysed(function, inputs, fake_mode) as state:
         return frozenset(i for i, info in enumerate(state.fw_metadata.input_info) if info.mutates_data)
 
 
-def functionalise(function: Flat, inputs: Sequence[Any], fake_mode: FakeTensorMode) -> FunctionalGraph:
+def functionalise(function: Flat, inputs: Sequence[object], fake_mode: FakeTensorMode) -> FunctionalGraph:
     """Traces a function to a functional graph. No two of the fake inputs may share memory that is written."""
     with _analysed(function, inputs, fake_mode) as state:
         infos = state.fw_metadata.output_info
@@ -78,7 +78,7 @@ def functionalise(function: Flat, inputs: Sequence[Any], fake_mode: FakeTensorMo
 
 
 @contextmanager
-def _analysed(function: Flat, inputs: Sequence[Any], fake_mode: FakeTensorMode) -> Iterator[Any]:
+def _analysed(function: Flat, inputs: Sequence[object], fake_mode: FakeTensorMode) -> Iterator[Any]:
     """Runs torch's analysis of a function; the graph must be captured inside the context."""
     config = AOTConfig(
         fw_compiler=None,

@@ -49,11 +49,11 @@ class Outputs:
             self.results.append(settled)
         return self._numbers[settled]
 
-    def binding(self, value: Any, layout: Any, rest: list[Any]) -> ir.OutputBinding:
+    def binding(self, value: object, layout: Any, rest: list[object]) -> ir.OutputBinding:
         """Returns the binding of an output: `value`, or a wrapper of `value` and further values.
 
-        `layout` describes the wrapper, whose further values are removed from the front of `rest`. Any: nodes
-        and numbers; torch's SubclassCreationMeta.
+        `layout` describes the wrapper, whose further values are removed from the front of `rest`. Any:
+        torch's SubclassCreationMeta.
         """
         if layout is None:
             return (
@@ -66,7 +66,7 @@ class Outputs:
         rest[:] = values
         return ir.WrappedOutput(subclass=spec, parts=tuple(parts))
 
-    def _part(self, layout: Any, values: list[Any]) -> ir.OutputBinding:
+    def _part(self, layout: Any, values: list[object]) -> ir.OutputBinding:
         first = values.pop(0)
         return self.binding(first, layout if hasattr(layout, "attrs") else None, values)
 
@@ -105,7 +105,7 @@ def _is_placeholder(node: object) -> bool:
     return isinstance(node, fx.Node) and node.op == "placeholder"
 
 
-def _constant(value: Any) -> ir.ConstantOutput:
+def _constant(value: object) -> ir.ConstantOutput:
     return ir.ConstantOutput(value=literal(value))
 
 

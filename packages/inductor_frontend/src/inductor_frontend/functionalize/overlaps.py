@@ -20,7 +20,7 @@ from inductor_frontend.functionalize.functional import Flat, written_inputs
 from wrapper_ir import ir
 from wrapper_ir.analysis.overlap import Geometry, overlap
 
-# Any in this file: fake tensors and symbolic numbers.
+# Any in this file: fake tensors, and symbolic or plain numbers.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,12 +72,12 @@ def merge(function: Flat, inputs: Sequence[FlatInput], fake_mode: FakeTensorMode
     return merger.merged(function)
 
 
-def _place(value: Any) -> tuple[str, ...]:
+def _place(value: torch.Tensor) -> tuple[str, ...]:
     """Returns sizes, strides and offset as text, so that comparing them adds no guards."""
     return tuple(str(part) for part in (tuple(value.size()), tuple(value.stride()), value.storage_offset()))
 
 
-def _is_static(value: Any) -> bool:
+def _is_static(value: torch.Tensor) -> bool:
     return all(isinstance(n, int) for n in (*value.size(), *value.stride(), value.storage_offset()))
 
 
@@ -91,7 +91,7 @@ def _geometry(value: Any) -> Geometry:
     )
 
 
-def _touch(a: Any, b: Any) -> bool:
+def _touch(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Returns whether two tensors of one storage may overlap."""
     if _place(a) == _place(b) or not (_is_static(a) and _is_static(b)):
         return True
@@ -100,13 +100,13 @@ def _touch(a: Any, b: Any) -> bool:
 
 def _overlapping(inputs: Sequence[FlatInput]) -> list[list[int]]:
     """Returns groups of inputs; each input overlaps another one of its group."""
-    by_storage: dict[int, list[tuple[int, Any]]] = {}
+    by_storage: dict[int, list[tuple[int, torch.Tensor]]] = {}
     for index, item in enumerate(inputs):
         for value in plain_tensors(item.value):
             by_storage.setdefault(value.untyped_storage()._cdata, []).append((index, value))
     groups: list[list[int]] = []
     for members in by_storage.values():
-        apart: list[list[tuple[int, Any]]] = []
+        apart: list[list[tuple[int, torch.Tensor]]] = []
         for index, value in members:
             met = [g for g in apart if any(_touch(value, other) for _, other in g)]
             apart = [g for g in apart if g not in met]
@@ -177,8 +177,8 @@ class _Merger:
         remaining = [i for i in range(len(self.inputs)) if i not in self.source]
         slots = {index: slot for slot, index in enumerate(remaining)}
 
-        def run(*args: Any) -> Sequence[Any]:
-            values = [args[slots[self.source.get(i, i)]] for i in range(len(self.inputs))]
+        def run(*args: object) -> Sequence[object]:
+            values: list[Any] = [args[slots[self.source.get(i, i)]] for i in range(len(self.inputs))]
             for index, place in self.views.items():
                 values[index] = values[index].as_strided(place.sizes, place.strides, place.offset)
             return function(*values)

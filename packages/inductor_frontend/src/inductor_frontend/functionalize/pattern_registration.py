@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch._inductor import config
+from torch._ops import OpOverload
 from torch.fx import GraphModule
 
 from inductor_frontend.torch_patches.replaced import replaced
@@ -28,7 +29,7 @@ from inductor_frontend.torch_patches.table import (
 
 # Any in this file: operators, and what torch passes to its own functions.
 
-REQUIRED_OPERATORS: tuple[tuple[PatchPoint, Any], ...] = (
+REQUIRED_OPERATORS: tuple[tuple[PatchPoint, OpOverload], ...] = (
     (ATTENTION_PATTERNS, torch.ops.aten.bmm.default),
     (PERMUTATION_PATTERNS, torch.ops.aten.randperm.default),
 )
@@ -46,7 +47,7 @@ def patterns_as_needed() -> Iterator[None]:
         yield
 
 
-def _passes(plain: Callable[..., Any], graph: GraphModule, *args: Any, **kwargs: Any) -> Any:
+def _passes(plain: Callable[..., object], graph: GraphModule, *args: object, **kwargs: object) -> object:
     unneeded = _unneeded(graph)
     if not unneeded:
         return plain(graph, *args, **kwargs)
@@ -67,7 +68,7 @@ def _unneeded(graph: GraphModule) -> tuple[Change, ...]:
     )
 
 
-def _register_without(unneeded: tuple[Change, ...], register: Any, *args: Any, **kwargs: Any) -> Any:
+def _register_without(unneeded: tuple[Change, ...], register: Any, *args: object, **kwargs: object) -> Any:
     """Registers the other kinds of patterns.
 
     torch caches the registration of each kind, and of all kinds together. The second cache is bypassed, so
@@ -77,5 +78,5 @@ def _register_without(unneeded: tuple[Change, ...], register: Any, *args: Any, *
         return register.__wrapped__(*args, **kwargs)
 
 
-def _nothing(*args: Any, **kwargs: Any) -> None:
+def _nothing(*args: object, **kwargs: object) -> None:
     return None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import torch
 from torch import fx
 from torch._ops import HigherOrderOperator
+from torch.fx.node import Argument
 
 from inductor_frontend.functionalize.views import is_view, root_of
 
@@ -15,8 +15,8 @@ _CLONE = torch.ops.aten.clone.default
 _LIFT = torch.ops.aten.lift_fresh_copy.default
 
 
-def bake_in(node: fx.Node, value: Any) -> None:
-    """Replaces an input by a value and erases the input. Any: an argument of a graph node."""
+def bake_in(node: fx.Node, value: Argument) -> None:
+    """Replaces an input by a value and erases the input."""
     for user in list(node.users):
         user.args = fx.map_arg(user.args, lambda n: value if n is node else n)
         user.kwargs = fx.map_arg(user.kwargs, lambda n: value if n is node else n)

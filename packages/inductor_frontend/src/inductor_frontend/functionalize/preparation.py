@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import fx
@@ -40,8 +39,6 @@ from inductor_frontend.functionalize.views import root_of
 from inductor_frontend.lazy_bits import resolved
 from inductor_frontend.torch_patches._compat import complete_ranges
 from wrapper_ir import ir
-
-# Any in this file: fake tensors, symbolic numbers, nodes among literals.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,10 +316,9 @@ class _Preparation:
         bindings: dict[int, ir.OutputBinding] = {}
         computed: dict[int, fx.Node] = {}
         for number, value in enumerate(self.graph.outputs):
-            first = objects.first(value) if isinstance(value, fx.Node) else None
-            if first is None:
+            if not isinstance(value, fx.Node):
                 bindings[number] = ir.ConstantOutput(value=literal(value))
-            elif first in leaves:
+            elif (first := objects.first(value)) in leaves:
                 bindings[number] = ir.InputOutput(leaf=leaves[first])
             else:
                 computed[number] = value
@@ -355,7 +351,7 @@ class _Preparation:
 
 def _bindings(functional: FunctionalGraph, merged: Merged, outputs: Outputs) -> list[ir.OutputBinding]:
     """Returns the binding of each output of the flat function."""
-    values: list[Any] = [*functional.outputs]
+    values: list[object] = [*functional.outputs]
     windows = {w.name for w in merged.windows}
     bindings: list[ir.OutputBinding] = []
     for layout, same in zip(functional.layouts, functional.identical, strict=True):

@@ -37,7 +37,7 @@ class TrainingGraph:
     gm: fx.GraphModule
     inputs: tuple[InputSpec, ...]
     placeholders: dict[str, fx.Node]
-    outputs: tuple[Any, ...]  # Any: nodes among literals
+    outputs: tuple[object, ...]
 
 
 def training_graph(exported: ExportedProgram) -> TrainingGraph:
@@ -64,7 +64,7 @@ def _targets(specs: Sequence[InputSpec], placeholders: dict[str, fx.Node]) -> di
 
 def _write_in_place(
     graph: fx.Graph, specs: Sequence[OutputSpec], targets: dict[str, fx.Node]
-) -> tuple[Any, ...]:
+) -> tuple[object, ...]:
     """Writes new values to their targets. Returns the model's outputs and sets them as the graph's
     outputs."""
     output = graph.output_node()
