@@ -14,7 +14,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._sympy.functions import Identity
 
 from inductor_frontend import CaptureOptions, capture
-from inductor_frontend.constants import copied_as_it_lies, tensor_data
+from inductor_frontend.constants import host_copy, tensor_data
 from inductor_frontend.convert import literal, to_device, to_dtype, to_expr
 from inductor_frontend.export.trees import to_tree
 from inductor_frontend.scope.provenance import ProvenanceReader
@@ -150,7 +150,7 @@ class TestConstants:
         ],
     )
     def test_a_copy_lies_as_the_tensor_does(self, tensor: torch.Tensor) -> None:
-        copy = copied_as_it_lies(tensor)
+        copy = host_copy(tensor)
         assert copy.stride() == tensor.stride()
         assert torch.equal(copy, tensor)
         assert copy.numel() == 0 or copy.data_ptr() != tensor.data_ptr()

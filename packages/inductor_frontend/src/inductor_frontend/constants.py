@@ -47,7 +47,7 @@ def _extent(tensor: torch.Tensor) -> int:
     return 1 + sum((size - 1) * stride for size, stride in zip(tensor.size(), tensor.stride()))
 
 
-def copied_as_it_lies(tensor: torch.Tensor) -> torch.Tensor:
+def host_copy(tensor: torch.Tensor) -> torch.Tensor:
     """Copies a tensor to the CPU with the same strides, including the gaps between its elements."""
     flat = elements_of(tensor, int(tensor.storage_offset()), _extent(tensor))
     return torch.empty_like(flat, device="cpu").copy_(flat).as_strided(tensor.size(), tensor.stride())
@@ -60,7 +60,7 @@ def on_host(tensor: torch.Tensor) -> torch.Tensor:
     if is_readable or tensor.layout is not torch.strided:
         return tensor
     with _disable_current_modes():  # torch may be tracing with fake tensors
-        return copied_as_it_lies(tensor)
+        return host_copy(tensor)
 
 
 def tensor_data(name: str, tensor: torch.Tensor) -> TensorData:

@@ -131,7 +131,7 @@ def _view_strides(plain: Callable[..., Any], *layouts: Any, size_oblivious: bool
 
 
 @contextmanager
-def _modes_put_back() -> Iterator[None]:
+def _restored_modes() -> Iterator[None]:
     """Restores torch's stacks of dispatch modes, even if an interrupt hits the exit of a mode.
 
     Otherwise, all later traces of the process would pass through the remaining mode.
@@ -161,7 +161,7 @@ def capture_session(options: CaptureOptions) -> Iterator[None]:
     """
     with ExitStack() as stack:
         stack.enter_context(compile_lock)
-        stack.enter_context(_modes_put_back())
+        stack.enter_context(_restored_modes())
         inductor = known_options(inductor_patches(options), inductor_config)
         stack.enter_context(inductor_config.patch(inductor))
         functorch = known_options(functorch_patches(), functorch_config)

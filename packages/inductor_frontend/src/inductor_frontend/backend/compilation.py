@@ -39,7 +39,7 @@ from wrapper_ir_runtime.cache import Store
 
 # With these options torch reports what autograd does around the graphs, as for ahead-of-time compilation. Its
 # cache never hits, since the key is random, and `calling._OwnCode` refuses to be stored.
-_TELLING: Mapping[str, object] = {
+_REPORTING: Mapping[str, object] = {
     "enable_autograd_cache": True,
     "bundled_autograd_cache": True,
     "bypass_autograd_cache_key": True,
@@ -124,7 +124,7 @@ class Compilation:
         return boxed(graph, self.emitter, facts), key
 
 
-class ToldCompilation(Compilation):
+class ReportingCompilation(Compilation):
     """A compilation after which torch reports the runtime wrappers of the graphs."""
 
     def __init__(
@@ -141,7 +141,7 @@ class ToldCompilation(Compilation):
 
     def functorch_options(self) -> dict[str, object]:
         """Returns the options under which torch reports the runtime wrappers."""
-        return {**functorch_patches(), **_TELLING}
+        return {**functorch_patches(), **_REPORTING}
 
     def run(self, gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., object]:
         """Compiles the function and returns its callable."""
@@ -159,7 +159,7 @@ class ToldCompilation(Compilation):
         return _runtime_facts(compiled, self.symbols)
 
 
-class KeptCompilation(ToldCompilation):
+class StoredCompilation(ReportingCompilation):
     """A compilation that is stored as a whole at the end: after its backward graph, if it has one."""
 
     def __init__(
@@ -172,18 +172,18 @@ class KeptCompilation(ToldCompilation):
         function: FunctionInfo | None = None,
     ) -> None:
         super().__init__(options, emitter, store, symbols, function)
-        self.kept_in = store
+        self.function_store = store
         self.key = key
         self.forward: str = ""
         self.backward: tuple[str, bool] | None = None
-        self.record: dict[str, Json] | None = None
+        self.encoded: dict[str, Json] | None = None
         self.has_backward = False
 
     def run(self, gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., object]:
         """Compiles the function, stores it if it is complete, and returns its callable."""
         compiled = super().run(gm, inputs)
         try:
-            self.record = encode_facts(self.facts(compiled))
+            self.encoded = encode_facts(self.facts(compiled))
         except NoCanonicalForm as error:
             count_bypass(f"function: {error}")
         self.store_if_complete()
@@ -198,7 +198,7 @@ class KeptCompilation(ToldCompilation):
             return call
         self.has_backward = True
         if not any(isinstance(x, torch.SymInt) for x in inputs):
-            return deferred(_Later(self, request).make)
+            return deferred(_LazyBackward(self, request).make)
         # Dynamo needs the guards of this graph before the forward graph runs.
         call, key = self.compile(request)
         self.backward = (key, False)  # torch reports a second backward pass itself
@@ -207,19 +207,19 @@ class KeptCompilation(ToldCompilation):
     def store_if_complete(self) -> None:
         """Stores the function if all of its graphs are compiled."""
         complete = (
-            self.record is not None and self.forward and self.has_backward == (self.backward is not None)
+            self.encoded is not None and self.forward and self.has_backward == (self.backward is not None)
         )
-        if complete and self.record is not None and (self.backward is None or self.backward[0]):
+        if complete and self.encoded is not None and (self.backward is None or self.backward[0]):
             try:
-                store_function(self.kept_in, self.key, self.record, self.forward, self.backward)
+                store_function(self.function_store, self.key, self.encoded, self.forward, self.backward)
             except StoreError as error:
                 count_bypass(f"function: {error}")
 
 
-class _Later:
+class _LazyBackward:
     """A backward graph that is compiled on its first call, in the tracing context of its request."""
 
-    def __init__(self, owner: KeptCompilation, request: GraphRequest) -> None:
+    def __init__(self, owner: StoredCompilation, request: GraphRequest) -> None:
         self._owner = owner
         self._request = request
         self._tracing = TracingContext.get()

@@ -98,7 +98,7 @@ def explain(
     refused_before = counters[COUNTERS]["graphs"]
     try:
         compiled: Callable[..., object] = torch.compile(model, backend=backend)
-        with preserve_rng_state(), _kept_buffers(model):
+        with preserve_rng_state(), _restored_buffers(model):
             _run(compiled, args, kwargs or {}, model)
         return _explained(infos, emitters, counters[COUNTERS]["graphs"] - refused_before)
     finally:
@@ -132,7 +132,7 @@ def _run(
 
 
 @contextmanager
-def _kept_buffers(model: object) -> Iterator[None]:
+def _restored_buffers(model: object) -> Iterator[None]:
     """Restores the buffers of a module afterwards."""
     buffers = list(model.buffers()) if isinstance(model, torch.nn.Module) else []
     before = [b.detach().clone() for b in buffers]

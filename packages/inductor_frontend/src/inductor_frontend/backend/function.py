@@ -81,9 +81,9 @@ def _compiled(
     prepare_kernels(inputs)
     # Imported here and below: a function from the cache does not need the compiler, which imports most of
     # Inductor.
-    from inductor_frontend.backend.compilation import KeptCompilation
+    from inductor_frontend.backend.compilation import StoredCompilation
 
-    return KeptCompilation(options, emitter, store, key, symbols, function).run(gm, inputs)
+    return StoredCompilation(options, emitter, store, key, symbols, function).run(gm, inputs)
 
 
 def _compiled_plainly(

@@ -74,16 +74,19 @@ class SymbolSnapshot:
         them."""
         for name, value in self._state.items():
             now = getattr(self._env, name)
-            if isinstance(value, dict):
-                now.clear()
-                now.update(_plain_copy(value))
-            elif isinstance(value, list):
-                now[:] = value
-            elif isinstance(value, MutableSet):  # includes torch's OrderedSet
-                now.clear()
-                now |= value
-            elif isinstance(value, int) and name not in _COUNTERS:
-                vars(self._env)[name] = value
+            match value:
+                case dict():
+                    now.clear()
+                    now.update(_plain_copy(value))
+                case list():
+                    now[:] = value
+                case MutableSet():  # includes torch's OrderedSet
+                    now.clear()
+                    now |= value
+                case int() if name not in _COUNTERS:
+                    vars(self._env)[name] = value
+                case _:
+                    pass
         if self._env is not None:
             self._env._update_version_counter()
 

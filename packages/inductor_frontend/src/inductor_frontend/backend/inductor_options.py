@@ -134,7 +134,7 @@ def _without(name: str, options: Mapping[str, object]) -> dict[str, object]:
     return {n: value for n, value in options.items() if canonical_name(n) != name}
 
 
-def tell_ignored(
+def report_ignored(
     options: Mapping[str, object],  # values as the user typed them
     mode: str | None,
     capture: CaptureOptions,

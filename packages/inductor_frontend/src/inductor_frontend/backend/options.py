@@ -20,7 +20,7 @@ from inductor_frontend.backend.inductor_options import (
     inductor_settings,
     is_inductors,
     mode_options,
-    tell_ignored,
+    report_ignored,
     with_tuning,
 )
 from inductor_frontend.cache.keys import Choices
@@ -111,7 +111,7 @@ class BackendOptions:
         own = {name: values.pop(name) for name in _OWN if name in values}
         with inductor_config.patch(inductors):  # defaults of CaptureOptions read Inductor's configuration
             capture = _dataclass_of(CaptureOptions, values, "")
-        tell_ignored(typed, mode, capture)
+        report_ignored(typed, mode, capture)
         return BackendOptions(
             emitter=_emitter(own.get("emitter", "python")),
             persistent_buffers=_flag("persistent_buffers", own.get("persistent_buffers", False)),
@@ -283,13 +283,15 @@ def _passes(value: object) -> str:
 
 
 def _cache(value: object) -> bool | str | None:
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return value or None
-    if isinstance(value, os.PathLike):
-        return str(os.fspath(value))
-    raise CaptureError("FE103", f"option 'cache' is {value!r}", hint="True, False, or a folder")
+    match value:
+        case None | bool():
+            return value
+        case str():
+            return value or None
+        case os.PathLike():
+            return str(os.fspath(value))
+        case _:
+            raise CaptureError("FE103", f"option 'cache' is {value!r}", hint="True, False, or a folder")
 
 
 def _folder(value: object) -> Path | None:

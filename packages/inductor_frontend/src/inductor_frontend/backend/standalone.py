@@ -20,7 +20,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from inductor_frontend.backend.calling import boxed
-from inductor_frontend.backend.compilation import ToldCompilation
+from inductor_frontend.backend.compilation import ReportingCompilation
 from inductor_frontend.backend.graph import compile_graph
 from inductor_frontend.backend.graph_copy import GraphCopy
 from inductor_frontend.backend.options import BackendOptions
@@ -107,7 +107,7 @@ def standalone_compile(
         piece = _Piece(parsed, SymbolState(mode.shape_env))
         piece.ignores_shape_env = dynamic_shapes == "from_example_inputs"
         call = piece.run(copied, example_inputs)
-        return piece.kept(call, {_SINGLE: ""} if single else {})
+        return piece.finish(call, {_SINGLE: ""} if single else {})
 
 
 def _fake_mode(gm: fx.GraphModule, sizes: Sizes) -> FakeTensorMode:
@@ -171,7 +171,7 @@ def _return_tuple(gm: fx.GraphModule) -> bool:
     return isinstance(results, fx.Node)
 
 
-class _Piece(ToldCompilation):
+class _Piece(ReportingCompilation):
     """A compilation that retains its only graph and the facts of its runtime wrappers."""
 
     def __init__(self, options: BackendOptions, symbols: SymbolState) -> None:
@@ -190,7 +190,7 @@ class _Piece(ToldCompilation):
         self._graph = compile_graph(request, self.options, None)[0]
         return boxed(self._graph, self.emitter)
 
-    def kept(self, call: Callable[..., object], more: Mapping[str, str]) -> CompiledPiece:
+    def finish(self, call: Callable[..., object], more: Mapping[str, str]) -> CompiledPiece:
         """Returns the piece, with the entries of `more` in its metadata. Raises BackendError FE362."""
         try:
             if self._graph is None:

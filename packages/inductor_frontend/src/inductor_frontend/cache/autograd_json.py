@@ -106,11 +106,11 @@ def _class_name(cls: type) -> str:
     return f"{cls.__module__}:{cls.__name__}"
 
 
-def decode_metadata(record: Json) -> Any:
-    """Decodes a value; raises DamagedEntry if `record` is malformed or from another version of torch."""
-    match record:
+def decode_metadata(data: Json) -> Any:
+    """Decodes a value; raises DamagedEntry if `data` is malformed or from another version of torch."""
+    match data:
         case None | bool() | int() | str():
-            return record
+            return data
         case [*items]:
             return [decode_metadata(x) for x in items]
         case {"enum": str(cls), "name": str(name)}:
@@ -121,12 +121,12 @@ def decode_metadata(record: Json) -> Any:
             instance = object.__new__(_find(cls, object))
             vars(instance).update({name: decode_metadata(x) for name, x in fields.items()})
             return instance
-        case dict() if len(record) == 1:
-            [(kind, body)] = record.items()
+        case dict() if len(data) == 1:
+            [(kind, body)] = data.items()
             read = _READERS.get(kind)
             if read is not None:
                 return read(body)
-    raise DamagedEntry(f"malformed metadata: {record!r}")
+    raise DamagedEntry(f"malformed metadata: {data!r}")
 
 
 def _find(name: str, base: type) -> Any:

@@ -118,16 +118,16 @@ def _read(store: Store, key: str, body: Any, symbols: SymbolState) -> CompiledFu
     return CompiledFunction(forward=first, backward=second, facts=read_facts(facts, symbols))
 
 
-def read_facts(record: Mapping[str, Any], symbols: SymbolState) -> RuntimeFacts:
+def read_facts(data: Mapping[str, Any], symbols: SymbolState) -> RuntimeFacts:
     """Decodes a result of `encode_facts`. Raises DamagedEntry."""
     try:
-        metadata = decode_metadata(record["metadata"])
-        guards = symbols.read_guards(record["guards"])
+        metadata = decode_metadata(data["metadata"])
+        guards = symbols.read_guards(data["guards"])
         facts = RuntimeFacts(
             metadata=metadata,
-            detached=tuple(record["detached"]),
-            saved=record["saved"],
-            saved_sizes=record["saved_sizes"],
+            detached=tuple(data["detached"]),
+            saved=data["saved"],
+            saved_sizes=data["saved_sizes"],
             guards=guards,
         )
     except (KeyError, TypeError, ValueError) as error:

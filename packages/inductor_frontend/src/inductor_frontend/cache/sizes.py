@@ -33,12 +33,12 @@ def _torch_class(name: str) -> type[sympy.Basic] | None:
 
 def encode_size(expr: Size) -> Json:
     """Encodes a size expression as JSON; raises NoCanonicalForm if decoding would not restore it exactly."""
-    record = _write(expr)
+    encoded = _write(expr)
     if isinstance(expr, sympy.Basic):
         symbols = {str(s): s for s in expr.free_symbols}
-        if decode_size(record, symbols) != expr:
+        if decode_size(encoded, symbols) != expr:
             raise NoCanonicalForm(f"size expression {expr}")
-    return record
+    return encoded
 
 
 def _write(expr: object) -> Json:
@@ -63,13 +63,13 @@ def _write(expr: object) -> Json:
     return {"call": name, "args": [_write(a) for a in expr.args]}
 
 
-def decode_size(record: Json, symbols: Mapping[str, sympy.Symbol]) -> sympy.Basic:
-    """Decodes an expression; raises DamagedEntry if `record` is malformed."""
-    match record:
+def decode_size(data: Json, symbols: Mapping[str, sympy.Symbol]) -> sympy.Basic:
+    """Decodes an expression; raises DamagedEntry if `data` is malformed."""
+    match data:
         case bool():
-            return sympy.true if record else sympy.false
+            return sympy.true if data else sympy.false
         case int():
-            return sympy.Integer(record)
+            return sympy.Integer(data)
         case {"symbol": str(name)} if name in symbols:
             return symbols[name]
         case {"ratio": [int(p), int(q)]} if q:
@@ -82,4 +82,4 @@ def decode_size(record: Json, symbols: Mapping[str, sympy.Symbol]) -> sympy.Basi
                 return cls(*(decode_size(a, symbols) for a in args))
         case _:
             pass
-    raise DamagedEntry(f"not a size expression: {record!r}")
+    raise DamagedEntry(f"not a size expression: {data!r}")

@@ -50,16 +50,16 @@ class SymbolState:
         """Returns the guards that were added since the creation of this object."""
         return () if self._env is None else tuple(g.expr for g in self._env.guards[self._before :])
 
-    def read(self, record: Json) -> sympy.Basic:
+    def read(self, data: Json) -> sympy.Basic:
         """Decodes a size expression, in terms of these symbols; raises DamagedEntry."""
-        return decode_size(record, self._by_name)
+        return decode_size(data, self._by_name)
 
-    def read_guards(self, records: Sequence[Json]) -> tuple[sympy.Basic, ...]:
+    def read_guards(self, items: Sequence[Json]) -> tuple[sympy.Basic, ...]:
         """Decodes the guards of an entry. Raises DamagedEntry if one is not satisfied.
 
         The guards of an intact entry are satisfied: its key has the same symbols with the same values.
         """
-        guards = tuple(map(self.read, records))
+        guards = tuple(map(self.read, items))
         for guard in guards:
             if guard.xreplace(self._env.backed_var_to_val) is not sympy.true:
                 raise DamagedEntry(f"guard {guard} is not satisfied")
@@ -77,13 +77,13 @@ class ForeignSymbols(SymbolState):
     def __init__(self) -> None:
         super().__init__(None)
 
-    def read(self, record: Json) -> sympy.Basic:
+    def read(self, data: Json) -> sympy.Basic:
         """Decodes a size expression, with new symbols of the same names; raises DamagedEntry."""
-        return decode_size(record, _AnySymbol())
+        return decode_size(data, _AnySymbol())
 
-    def read_guards(self, records: Sequence[Json]) -> tuple[sympy.Basic, ...]:
+    def read_guards(self, items: Sequence[Json]) -> tuple[sympy.Basic, ...]:
         """Decodes the guards of an entry without checking them. Raises DamagedEntry."""
-        return tuple(map(self.read, records))
+        return tuple(map(self.read, items))
 
     def add(self, guards: Sequence[sympy.Basic]) -> None:
         """Does nothing: the caller must satisfy the guards."""

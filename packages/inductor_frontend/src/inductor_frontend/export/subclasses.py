@@ -11,7 +11,7 @@ import torch
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from inductor_frontend.constants import ConstantRole
-from inductor_frontend.convert import literal
+from inductor_frontend.convert import to_device, to_dtype, to_layout, to_memory_format
 from inductor_frontend.errors import CaptureError, ConversionError
 from inductor_frontend.export.names import class_name
 from wrapper_ir import ir
@@ -127,17 +127,14 @@ def _encode(value: object) -> object:
 
 
 def _native(value: object) -> object:
-    if isinstance(value, (torch.dtype, torch.device, torch.layout, torch.memory_format)):
-        constant = literal(value)
-        match constant:
-            case ir.DType():
-                return {"dtype": constant.value}
-            case ir.Device():
-                return {"device": str(constant)}
-            case ir.Layout():
-                return {"layout": constant.value}
-            case ir.MemoryFormat():
-                return {"memory_format": constant.value}
-            case _:
-                pass
-    raise ConversionError("FE302", f"{value!r} of type {type(value).__name__}")
+    match value:
+        case torch.dtype():
+            return {"dtype": to_dtype(value).value}
+        case torch.device():
+            return {"device": str(to_device(value))}
+        case torch.layout():
+            return {"layout": to_layout(value).value}
+        case torch.memory_format():
+            return {"memory_format": to_memory_format(value).value}
+        case _:
+            raise ConversionError("FE302", f"{value!r} of type {type(value).__name__}")

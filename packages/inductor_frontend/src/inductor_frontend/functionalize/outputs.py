@@ -140,12 +140,12 @@ def _own(origin: ir.ResultOrigin | None) -> object | None:
 def _viewed(
     binding: ir.OutputBinding, inputs: Mapping[int, int], bases: Mapping[int, int]
 ) -> ir.OutputBinding:
-    if isinstance(binding, ir.WrappedOutput):
-        parts = tuple(_viewed(part, inputs, bases) for part in binding.parts)
-        return dataclasses.replace(binding, parts=parts)
-    if isinstance(binding, ir.ResultOutput):
-        if binding.index in inputs:
-            return ir.InputView(index=binding.index, leaf=inputs[binding.index])
-        if binding.index in bases:
-            return ir.ResultView(index=binding.index, base=bases[binding.index])
-    return binding
+    match binding:
+        case ir.WrappedOutput(parts=parts):
+            return dataclasses.replace(binding, parts=tuple(_viewed(p, inputs, bases) for p in parts))
+        case ir.ResultOutput(index=index) if index in inputs:
+            return ir.InputView(index=index, leaf=inputs[index])
+        case ir.ResultOutput(index=index) if index in bases:
+            return ir.ResultView(index=index, base=bases[index])
+        case _:
+            return binding

@@ -83,8 +83,8 @@ def check_no_negative(guards: FunctionGuards, at: int) -> None:
     ranges = {s.name: range_of(guards.symbols.declare(s)) for s in guards.symbols.defined.values()}
     before, guards.function.ops[at:] = guards.function.ops[at:], []
     early = {op.symbol for op in guards.function.ops if isinstance(op, ir.Define)}
-    types = (value.type for op in before for value in ir.results(op))
-    sizes = dict.fromkeys(e for t in types if isinstance(t, ir.TensorType) for e in t.sizes)
+    tensors = (v for op in before for v in ir.results(op) if ir.is_tensor(v))
+    sizes = dict.fromkeys(e for v in tensors for e in v.type.sizes)
     for size in sizes:
         if size.free_symbols and size.free_symbols <= early and not prove_nonneg(size, ranges):
             guards.assert_that(ge(size, 0), "a size would be negative", ir.UNKNOWN)

@@ -21,7 +21,7 @@ def extents_of(scope: Scope, args: Sequence[ir.Arg], sources: Sequence[LaunchArg
     padded = scope.graph.buffer_to_padded_size
     extents: list[Expr] = []
     for arg, source in zip(args, sources, strict=True):
-        if isinstance(arg, ir.Value) and ir.is_tensor(arg):
+        if ir.is_tensor(arg):
             name = source.name if isinstance(source, BufferArg) else ""
             extents.append(_padded(scope, name, arg.type) if name in padded else ir.extent_bytes(arg.type))
     return tuple(extents)
@@ -40,11 +40,14 @@ def clear_fresh(scope: Scope, root: ir.Value) -> None:
     """
     ops = scope.function.ops
     for position in range(len(ops) - 1, -1, -1):  # in most cases a recent op has used it
-        op = ops[position]
-        if isinstance(op, ir.AllocStorage):
-            if op.result == root:
+        match ops[position]:
+            case ir.AllocStorage() as op if op.result == root:
                 if op.zero is ir.ZeroMode.NONE:
                     ops[position] = replace(op, zero=ir.ZeroMode.CALL)
                 return
-        elif not isinstance(op, ir.View) and any(scope.root(v) == root for v in ir.operands(op)):
-            return
+            case ir.AllocStorage() | ir.View():
+                continue
+            case op if any(scope.root(v) == root for v in ir.operands(op)):
+                return
+            case _:
+                continue

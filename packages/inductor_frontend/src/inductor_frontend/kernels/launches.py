@@ -46,6 +46,7 @@ from wrapper_ir.ir import (
     Value,
     ZeroMode,
     extent_bytes,
+    is_tensor,
 )
 
 Definition = CppDefinition | TritonDefinition
@@ -274,7 +275,6 @@ class Launches:
         if not param.kind.takes_tensor:
             return self._number(param, arg, event)
         value = self._tensor(arg, event)
-        assert isinstance(value.type, TensorType)
         if value.type.dtype is not param.dtype:
             raise ConversionError(
                 "FE303",
@@ -282,7 +282,7 @@ class Launches:
             )
         return value
 
-    def _tensor(self, arg: LaunchArg, event: CallKernel) -> Value:
+    def _tensor(self, arg: LaunchArg, event: CallKernel) -> Value[TensorType]:
         match arg:
             case BufferArg(name):
                 value = self._scope.find(name)
@@ -290,11 +290,11 @@ class Launches:
                 value = self._scope.reference(arg)
             case _:
                 value = None
-        if value is None or not isinstance(value.type, TensorType):
-            raise ConversionError(
-                "FE303", f"argument {arg!r} of kernel {event.name} is not a tensor{_place(event)}"
-            )
-        return value
+        if is_tensor(value):
+            return value
+        raise ConversionError(
+            "FE303", f"argument {arg!r} of kernel {event.name} is not a tensor{_place(event)}"
+        )
 
     def _number(self, param: KernelParam, arg: LaunchArg, event: CallKernel) -> Expr:
         number = (
@@ -306,12 +306,10 @@ class Launches:
             )
         return number
 
-    def _read(self, tensor: Value) -> Expr:
-        """Reads the element of a one-element tensor at this launch: Inductor passes such host tensors by
-        value."""
-        dtype = tensor.type.dtype if isinstance(tensor.type, TensorType) else None
-        item = Item(tensor)
-        kind = SymKind.FLOAT if dtype is None or dtype.is_floating else SymKind.INT
+    def _read(self, tensor: Value[TensorType]) -> Expr:
+        """Reads a one-element tensor at this launch: Inductor passes such host tensors by value."""
+        dtype, item = tensor.type.dtype, Item(tensor)
+        kind = SymKind.FLOAT if dtype.is_floating else SymKind.INT
         base, count = f"{tensor.name}_number", 0
         name = base
         while name in self._scope.symbols.defined:
@@ -337,8 +335,7 @@ class Launches:
 
 def _device(args: Iterable[Arg]) -> str:
     """Returns the device type of the tensors among the arguments."""
-    types = (arg.type for arg in args if isinstance(arg, Value))
-    return next((type.device.type for type in types if isinstance(type, TensorType)), CPU.type)
+    return next((arg.type.device.type for arg in args if is_tensor(arg)), CPU.type)
 
 
 def _name(arg: LaunchArg) -> str:

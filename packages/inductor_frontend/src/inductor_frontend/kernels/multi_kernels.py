@@ -99,11 +99,10 @@ def _hints(part: Part) -> tuple[tuple[int, ...], ...]:
     """Returns the sizes of a part's tensors that its kernel was generated for."""
     if part.hint is None:
         return ()
-    types = (arg.type for arg in part.args if isinstance(arg, ir.Value))
     return tuple(
-        tuple(size.value if isinstance(size, Int) else part.hint for size in type.sizes)
-        for type in types
-        if isinstance(type, ir.TensorType)
+        tuple(size.value if isinstance(size, Int) else part.hint for size in arg.type.sizes)
+        for arg in part.args
+        if ir.is_tensor(arg)
     )
 
 

@@ -93,14 +93,16 @@ def _param(name: str, value: ir.Value, access: ir.Access) -> ir.KernelParam:
 def to_constant(name: str, value: object) -> ir.OperatorConstant:
     """Converts an argument that is not a tensor; raises ConversionError FE301 for values without a typed
     form."""
-    if isinstance(value, sympy.Integer):
-        return int(value)
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    if isinstance(value, list | tuple) and all(isinstance(x, int | sympy.Integer) for x in value):
-        return tuple(int(x) for x in value)
-    raise ConversionError(
-        "FE301",
-        f"argument {name} = {value!r} of a candidate operator has no typed form",
-        hint='capture with CaptureOptions(matmuls="extern") or "templates"',
-    )
+    match value:
+        case sympy.Integer():
+            return int(value)
+        case None | bool() | int() | float() | str():
+            return value
+        case list() | tuple() if all(isinstance(x, int | sympy.Integer) for x in value):
+            return tuple(int(x) for x in value)
+        case _:
+            raise ConversionError(
+                "FE301",
+                f"argument {name} = {value!r} of a candidate operator has no typed form",
+                hint='capture with CaptureOptions(matmuls="extern") or "templates"',
+            )
