@@ -1,6 +1,6 @@
-"""What emitted programs import: kernels and constants beside a module, calling conventions, run-time checks.
+"""Runtime of emitted programs: kernels and constants of a module, calling conventions and run-time checks.
 
-Needs no tensor library: the emitted module hands in what belongs to one.
+It does not depend on a tensor library. The emitted module passes the parts of the library that are used.
 """
 
 from wrapper_ir.analysis.input_facts import NumberInput, StorageInput, TensorInput

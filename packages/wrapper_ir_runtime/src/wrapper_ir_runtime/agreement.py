@@ -1,8 +1,9 @@
-"""Processes of a group find out whether they run the same program, before they read each other's memory.
+"""Verifies that the processes of a group run the same program before they access each other's memory.
 
-Each process writes its manifest (`wrapper_ir.artifact.agreement`) into the group's store, the process of rank 0 compares all with its own and
-writes a verdict, which the others read. Nothing here is a collective: what a process waits for is a key with a time-out, and a
-program that was agreed on before is not asked about again, so that one process may load or compile it alone.
+Each process writes its manifest (`wrapper_ir.artifact.agreement`) into the group's store. Rank 0 compares all
+manifests with its own and writes a verdict, which the others read. No collective is involved: a process waits
+for a key, with a time-out. A program that was agreed on before is not compared again, so that one process may
+load or compile it alone.
 """
 
 from __future__ import annotations
@@ -18,26 +19,26 @@ _AGREED = b"agreed"
 
 
 class GroupStore(Protocol):
-    """The store of a process group, which all its processes can reach: keys to bytes."""
+    """Key-value store of a process group, shared by all its processes."""
 
     rank: int
     size: int
 
     def add(self, key: str, amount: int) -> int:
-        """Adds to a counter, which is 0 at first; the new value."""
+        """Adds to a counter, initially 0; returns the new value."""
 
     def set(self, key: str, value: bytes) -> None:
         """Writes a key."""
 
     def has(self, key: str) -> bool:
-        """Whether somebody has written a key."""
+        """Returns whether a key was written."""
 
     def get(self, key: str) -> bytes:
         """Waits for a key; raises TimeoutError after the store's time-out."""
 
 
 class Agreement:
-    """Asks once; each later call is one test."""
+    """Compares programs at the first call. Every later call is one test."""
 
     def __init__(
         self, groups: Sequence[str], manifest: Sequence[str], open_store: Callable[[str], GroupStore]
@@ -46,7 +47,7 @@ class Agreement:
         self._is_open = True
 
     def __call__(self) -> None:
-        """Raises ExecutionError WIR933 where the processes differ, or one does not answer."""
+        """Raises ExecutionError WIR933 if the processes differ, or one does not answer."""
         if self._is_open:
             for group in self._groups:
                 agree(self._open(group), group, self._manifest)
@@ -54,10 +55,11 @@ class Agreement:
 
 
 def agree(store: GroupStore, group: str, manifest: Sequence[str]) -> None:
-    """Returns when all processes of a group have the same manifest; raises ExecutionError WIR933 in each of them, naming the
-    first difference, or the process that did not answer in time.
+    """Returns when all processes of a group have the same manifest.
 
-    A process writes two keys and a counter and reads one; that of rank 0 reads one of each other process.
+    Otherwise raises ExecutionError WIR933 in each of them. It reports the first difference, or the process
+    that did not answer in time. A process writes two keys and a counter and reads one key; rank 0 reads one
+    key of each other process.
     """
     if store.size < 2:
         return
@@ -87,15 +89,15 @@ def _compared(store: GroupStore, turn: str, mine: tuple[str, ...]) -> bytes:
             theirs = store.get(f"{turn}/{rank}").decode("utf-8", "surrogatepass")
         except TimeoutError:
             return b"rank %d has no program for rank 0's in time: it compiles, hangs, or has ended" % rank
-        found = first_difference(mine, tuple(theirs.split("\n")))
-        if found is not None:
-            a, b = (line or "nothing" for line in found)
+        difference = first_difference(mine, tuple(theirs.split("\n")))
+        if difference is not None:
+            a, b = (line or "nothing" for line in difference)
             return f"rank 0 has `{a}`, rank {rank} has `{b}`".encode("utf-8", "replace")
     return _AGREED
 
 
 def first_difference(mine: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[str, str] | None:
-    """The first lines that differ, '' for one that is missing; None where there is none."""
+    """Returns the first lines that differ ('' for a missing line), or None if all are equal."""
     for a, b in zip(mine, theirs):
         if a != b:
             return a, b

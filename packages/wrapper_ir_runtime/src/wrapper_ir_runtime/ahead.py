@@ -1,4 +1,4 @@
-"""Compiles the kernels of an artifact before it is used, perhaps on a machine that cannot run them."""
+"""Compiles the kernels of an artifact ahead of time, also on machines that cannot run them."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def compile_ahead(
     archs: Sequence[str] = (),
     find: FindRuntime = kernel_runtime,
 ) -> Artifact:
-    """The artifact with its kernels compiled, in the place of those that it had.
+    """Returns the artifact with its kernels compiled; these replace its existing binaries.
 
-    `candidates`: with all of their candidate configs, so that tuning on the device compiles nothing. `archs`: the
-    architectures of the target's device to compile for, side by side (`sm_80`, `sm_90`); empty: the target's own. Raises
-    PluginError WIR904 for kernels of a runtime that does not compile ahead, and what runtimes raise.
+    With `candidates`, all candidate configs are compiled, so that tuning on the device compiles nothing.
+    `archs` are the architectures to compile for (`sm_80`, `sm_90`); the default is the target's. Raises
+    PluginError WIR904 for kernels of a runtime that does not compile ahead of time, and what runtimes raise.
     """
     program = artifact.program
-    found: list[ir.KernelBinary] = []
+    binaries: list[ir.KernelBinary] = []
     for kind, kernels in kernels_by_runtime(program.kernels).items():
         runtime = find(kind)
         if not isinstance(runtime, AheadCompiler):
@@ -37,5 +37,5 @@ def compile_ahead(
                 hint="such kernels are compiled where they are loaded",
             )
         for arch in dict.fromkeys(archs or [program.target.arch]):
-            found += runtime.compile_ahead(kernels, replace(program.target, arch=arch), candidates)
-    return replace(artifact, binaries=tuple(found))
+            binaries += runtime.compile_ahead(kernels, replace(program.target, arch=arch), candidates)
+    return replace(artifact, binaries=tuple(binaries))

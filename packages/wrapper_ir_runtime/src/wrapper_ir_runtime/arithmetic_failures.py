@@ -1,7 +1,7 @@
-"""Failures of an emitted module's own arithmetic, told from those of what it calls.
+"""Distinguishes failures of an emitted module's arithmetic from those of the functions that it calls.
 
-Python's arithmetic and torch's conversions of ints raise plain errors. Nothing is checked beforehand: the failing line says
-which numbers it computes, and its frame still has what it computes them from.
+Python's arithmetic, and torch's conversions of ints, raise plain errors. Nothing is checked beforehand: the
+failing line shows which numbers it computes, and its frame still contains the operands.
 """
 
 from __future__ import annotations
@@ -17,17 +17,20 @@ from wrapper_ir.expr.arithmetic import fits_int64, shown
 from wrapper_ir_runtime.traces import file_of, traces_of
 
 _FUNCTIONS = ("abs", "bool", "float", "int", "max", "min", "round")
-"""Python's own functions in printed expressions."""
+"""Built-in functions in printed expressions."""
 _NODES = (
     ast.BinOp, ast.BoolOp, ast.Call, ast.Compare, ast.Constant, ast.IfExp, ast.Name, ast.UnaryOp,
     ast.operator, ast.boolop, ast.cmpop, ast.unaryop, ast.expr_context,
 )  # fmt: skip
-"""What printed expressions consist of, besides functions of `math`."""
+"""Syntax nodes of printed expressions, besides functions of `math`."""
 
 
 def arithmetic_failure(error: Exception, file: str) -> ExpressionError | None:
-    """What an error says of the numbers in the line of `file` that raised it: ExpressionError WIR402 where a function or an
-    operator has no value, WIR408 where an int that the line hands on is not an int64; None for all other errors."""
+    """Returns the coded form of an error from the arithmetic of a line in `file`; None for other errors.
+
+    ExpressionError WIR402 means that a function or an operator has no value, and WIR408 that an int which the
+    line passes on is not an int64.
+    """
     traces = traces_of(error)
     own = next((trace for trace in reversed(traces) if file_of(trace) == file), None)
     if own is None:
@@ -43,7 +46,7 @@ def arithmetic_failure(error: Exception, file: str) -> ExpressionError | None:
 
 
 def _failing_text(trace: TracebackType, file: str) -> str:
-    """The source of the expression that failed; "" where Python was told to keep no columns."""
+    """Returns the source of the failing expression, or "" if Python keeps no columns."""
     positions = next(islice(trace.tb_frame.f_code.co_positions(), trace.tb_lasti // 2, None))
     first, last, begin, end = positions
     if first is None or first != last or begin is None or end is None:
@@ -54,12 +57,13 @@ def _failing_text(trace: TracebackType, file: str) -> str:
 def _parsed(text: str) -> ast.AST:
     try:
         return ast.parse(text.strip())
-    except SyntaxError:  # the beginning of a block
+    except SyntaxError:  # the first line of a block
         return ast.Module([], [])
 
 
 def _is_arithmetic(text: str) -> bool:
-    """Whether source computes a number, as printed expressions do: an operator, or a function of numbers."""
+    """Returns whether source computes a number as printed expressions do: an operator, or a function of
+    numbers."""
     match _parsed(text):
         case ast.Module([ast.Expr(ast.BinOp())]):
             return True
@@ -75,7 +79,7 @@ def _is_function(call: ast.Call) -> bool:
 
 
 def _wide_ints(trace: TracebackType, file: str) -> Iterator[int]:
-    """The numbers that a line computes and no int64 holds."""
+    """Yields the numbers that a line computes and that are not int64."""
     waiting = [_parsed(linecache.getline(file, trace.tb_lineno))]
     while waiting:
         node = waiting.pop()
@@ -88,7 +92,7 @@ def _wide_ints(trace: TracebackType, file: str) -> Iterator[int]:
 
 
 def _is_number(node: ast.AST, frame: FrameType) -> bool:
-    """Whether an expression is over numbers alone, so that it can be computed once more."""
+    """Returns whether an expression has only numbers as operands, so that it can be evaluated again."""
     match node:
         case ast.Call():
             return _is_function(node) and all(_is_number(arg, frame) for arg in node.args)
@@ -101,7 +105,7 @@ def _is_number(node: ast.AST, frame: FrameType) -> bool:
 def _value(node: ast.expr, frame: FrameType) -> object:
     try:
         code = compile(ast.Expression(node), "<failed>", "eval")
-        found: object = eval(code, frame.f_globals, frame.f_locals)  # noqa: S307  # the module's own arithmetic
-        return found
+        value: object = eval(code, frame.f_globals, frame.f_locals)  # noqa: S307  # the module's own arithmetic
+        return value
     except (ArithmeticError, ValueError):
         return None

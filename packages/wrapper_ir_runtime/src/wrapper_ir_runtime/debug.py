@@ -1,7 +1,8 @@
 """Debug values at run time: lines on standard output, and safetensors files.
 
-The file of a tensor holds it under the file's own name, with its sizes. Complex numbers and element types that the format lacks are
-stored as bytes, which are a last dimension then; the metadata say the element type.
+A file contains one tensor, under the file's name and with the tensor's sizes. Complex numbers, and element
+types that the format does not support, are stored as bytes in an additional last dimension. The metadata
+contain the element type.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from wrapper_ir_runtime.tensor_text import TensorView, scalar_text, tensor_lines
 
 
 class HostTensor(Protocol):
-    """The methods of a library's tensor that are used here."""
+    """Methods of a library's tensor that are used here."""
 
     @property
     def shape(self) -> Sequence[int]:
@@ -26,59 +27,59 @@ class HostTensor(Protocol):
 
     @property
     def device(self) -> object:
-        """Where it lies; its text is `cpu` or `cuda:0`."""
+        """The device; its text is `cpu` or `cuda:0`."""
 
     def stride(self) -> Sequence[int]:
-        """Strides in elements."""
+        """Returns strides in elements."""
 
     def resolve_conj(self) -> HostTensor:
-        """The tensor with conjugated elements in memory."""
+        """Returns the tensor with conjugated elements in memory."""
 
     def resolve_neg(self) -> HostTensor:
-        """The tensor with negated elements in memory."""
+        """Returns the tensor with negated elements in memory."""
 
     def cpu(self) -> HostTensor:
-        """The tensor in host memory."""
+        """Returns the tensor in host memory."""
 
     def contiguous(self) -> HostTensor:
-        """The tensor in row-major order."""
+        """Returns the tensor in row-major order."""
 
     def data_ptr(self) -> int:
-        """Address of the first element."""
+        """Returns the address of the first element."""
 
     def numel(self) -> int:
-        """Number of elements."""
+        """Returns the number of elements."""
 
 
 def show_line(text: str) -> None:
-    """Prints a line, at once: other languages write to the same output."""
+    """Prints a line and flushes, since other languages write to the same output."""
     print(text, flush=True)
 
 
 def show_number(title: str, value: float, kind: str) -> None:
-    """The title, then a number of kind `int`, `float` or `bool`."""
+    """Prints the title, then a number of kind `int`, `float` or `bool`."""
     number = {"int": int, "float": float, "bool": bool}[kind](value)
     show_line(f"{title}\n  {scalar_text(number)}")
 
 
 def show_tensor(title: str, tensor: HostTensor, dtype: str) -> None:
-    """The title, then a tensor of this element type."""
+    """Prints the title, then a tensor of this element type."""
     show_view(title, _view(tensor, ir.DType(dtype)))
 
 
 def show_view(title: str, view: TensorView) -> None:
-    """The title, then a tensor that is on the host."""
+    """Prints the title, then a tensor on the host."""
     show_line("\n".join((title, *(f"  {line}" for line in tensor_lines(view)))))
 
 
 def save_tensor(tensor: HostTensor, dtype: str, directory: str, name: str, metadata: str) -> None:
-    """Writes a tensor to a new file of `directory`, which is made; `metadata` is a JSON object of texts."""
+    """Writes a tensor to a new file in `directory`, which is created. `metadata` is a JSON object of strings."""
     save_view(_view(tensor, ir.DType(dtype)), directory, name, metadata)
 
 
 def save_view(view: TensorView, directory: str, name: str, metadata: str) -> None:
-    """`save_tensor` for a tensor that is on the host. A name that is there gets a number: no file is replaced."""
-    from wrapper_ir.artifact.file.safetensors import format_name  # only who saves needs the file formats
+    """Writes a tensor on the host; see `save_tensor`. Existing files are kept: the new file gets a number."""
+    from wrapper_ir.artifact.file.safetensors import format_name  # needed only to save
 
     kind = format_name(view.dtype)
     wide = view.dtype.itemsize if kind == "U8" else 1

@@ -1,4 +1,4 @@
-"""Errors of emitted programs: they have a code and show the line and the source op."""
+"""Coded errors of emitted programs, which show the failing line and the source op."""
 
 from __future__ import annotations
 
@@ -21,26 +21,27 @@ _LOOK_BACK = 200
 
 
 def fail_assertion(message: str, condition: str) -> NoReturn:
-    """An `AssertExpr` does not hold; raises ExecutionError WIR920."""
+    """Raises ExecutionError WIR920: an `AssertExpr` is false."""
     raise ExecutionError("WIR920", f"{message or 'assertion failed'}: {condition}")
 
 
 def fail_layout(message: str) -> NoReturn:
-    """A tensor has another layout than promised; raises TensorCheckError WIR921."""
+    """Raises TensorCheckError WIR921: a tensor has another layout than asserted."""
     raise TensorCheckError("WIR921", message)
 
 
 def fail_finite(name: str, message: str) -> NoReturn:
-    """A tensor holds a NaN or an infinity; raises TensorCheckError WIR922."""
+    """Raises TensorCheckError WIR922: a tensor contains a NaN or an infinity."""
     raise TensorCheckError(
         "WIR922", f"{name} holds a NaN or an infinity" + (f" ({message})" if message else "")
     )
 
 
 def select_branch(index: object, branches: Sequence[T]) -> T:
-    """The branch that a switch calls: of a bool the first where it is true, of an int the one at that position.
+    """Returns the branch that a switch calls.
 
-    Raises ExecutionError WIR932 for an index that is the position of no branch.
+    A bool selects the first branch if true, otherwise the second. An int selects by position. Raises
+    ExecutionError WIR932 for an index without a branch.
     """
     if isinstance(index, bool):
         return branches[0 if index else 1]
@@ -50,12 +51,12 @@ def select_branch(index: object, branches: Sequence[T]) -> T:
 
 
 def fail_branch(index: object, count: int) -> NoReturn:
-    """The index of a switch is the position of no branch; raises ExecutionError WIR932."""
+    """Raises ExecutionError WIR932: the index of a switch has no branch."""
     raise ExecutionError("WIR932", f"a switch over {count} branches is given index {index}")
 
 
 def fail_group(name: str, why: str) -> NoReturn:
-    """This process belongs to no process group of this name; raises NotSupportedError WIR915."""
+    """Raises NotSupportedError WIR915: this process belongs to no process group of this name."""
     raise NotSupportedError(
         "WIR915",
         f"this process belongs to no process group {name!r}: {why}",
@@ -64,7 +65,7 @@ def fail_group(name: str, why: str) -> NoReturn:
 
 
 def fail_agreement(group: str, rank: int, why: str) -> NoReturn:
-    """The processes of a group do not run the same program; raises ExecutionError WIR933."""
+    """Raises ExecutionError WIR933: the processes of a group do not run the same program."""
     raise ExecutionError(
         "WIR933",
         f"the processes of group {group!r} do not run one program over their symmetric memory (this is rank {rank}): {why}",
@@ -73,12 +74,12 @@ def fail_agreement(group: str, rank: int, why: str) -> NoReturn:
 
 
 def fail_rank(group: str, why: str, hint: str) -> NoReturn:
-    """An artifact belongs to other processes of a group; raises ExecutionError WIR936."""
+    """Raises ExecutionError WIR936: an artifact belongs to other processes of a group."""
     raise ExecutionError("WIR936", f"this artifact was made for group {group!r} {why}", hint=hint)
 
 
 def fail_comparison(group: str, rank: int, why: str) -> NoReturn:
-    """The processes of a group did not compare their artifacts; raises ExecutionError WIR937."""
+    """Raises ExecutionError WIR937: the processes of a group did not compare their artifacts."""
     raise ExecutionError(
         "WIR937",
         f"the processes of group {group!r} did not compare their artifacts (this is rank {rank}): {why}",
@@ -87,7 +88,7 @@ def fail_comparison(group: str, rank: int, why: str) -> NoReturn:
 
 
 def expect_static(name: str, got: object, want: object) -> None:
-    """Holds an input against the value that was captured; raises ExecutionError WIR926."""
+    """Raises ExecutionError WIR926 unless an input has the value that was captured."""
     if type(got) is not type(want) or (got != want and not (got != got and want != want)):  # nan is nan here
         raise ExecutionError(
             "WIR926",
@@ -97,7 +98,7 @@ def expect_static(name: str, got: object, want: object) -> None:
 
 
 def expect_class(name: str, got: object, want: type) -> None:
-    """Holds an input's class against the one that was captured; raises ExecutionError WIR926."""
+    """Raises ExecutionError WIR926 unless an input has the class that was captured."""
     if type(got) is not want:
         raise ExecutionError(
             "WIR926",
@@ -106,7 +107,7 @@ def expect_class(name: str, got: object, want: type) -> None:
 
 
 def expect_keys(name: str, got: Mapping[object, object], want: tuple[object, ...]) -> None:
-    """Holds a dict's keys against those that were captured; raises ArgumentError WIR926."""
+    """Raises ArgumentError WIR926 unless a dict has the keys that were captured."""
     if not isinstance(got, Mapping):
         raise ArgumentError("WIR926", f"argument {name}: expected dict, got {type(got).__name__}")
     if set(got) != set(want):
@@ -114,11 +115,13 @@ def expect_keys(name: str, got: Mapping[object, object], want: tuple[object, ...
 
 
 def explain(error: Exception, file: str) -> Exception:
-    """`error`, as which it leaves a program, with the failing line of `file` and the source op in the comment above it.
+    """Returns the error that leaves a program: with the failing line of `file`, and the source op from the
+    comment above it.
 
-    Our errors have that in their message. Errors of torch, of operators and of kernels stay what they are, so that callers
-    catch what they catch in eager mode: it is a note. Torch's assertions about layouts become TensorCheckError WIR921, what the
-    program's own expressions have no value for ExpressionError WIR402 (DivisionError of a division by zero), ints beyond 64 bits WIR408.
+    A WirError shows these in its message. Errors of torch, of operators and of kernels keep their class, so
+    that callers can catch them as in eager mode; they get a note. Torch's assertions about layouts become
+    TensorCheckError WIR921. Expressions of the program without a value become ExpressionError WIR402
+    (DivisionError for a division by zero), and ints beyond 64 bits WIR408.
     """
     line = _line_in(error, file)
     place = _place(file, line) if line else ""
@@ -132,44 +135,44 @@ def explain(error: Exception, file: str) -> Exception:
     if called_wrongly is not None:
         called_wrongly.__cause__ = error
         return called_wrongly
-    found = _of_program(error, file)
-    if found is not None:
-        found = type(found)(found.code, found.message + place)
-        found.__cause__ = error
-        return found
+    failure = _of_program(error, file)
+    if failure is not None:
+        failure = type(failure)(failure.code, failure.message + place)
+        failure.__cause__ = error
+        return failure
     add_place(error, place)
     return error
 
 
 def add_place(error: Exception, place: str) -> None:
-    """Notes where an error of others happened, under WIR927; a call within a call notes it once."""
+    """Adds a note (WIR927) about where a foreign error happened. Nested calls add it once."""
     if not any(note.startswith("[WIR927]") for note in getattr(error, "__notes__", ())):
         error.add_note(f"[WIR927] the error is of what the program calls{place}")
 
 
 def _without_advice(text: str) -> str:
-    """The first lines of a layout check's message; the rest advises authors of operators."""
+    """Returns the first lines of a layout check's message. The rest is advice for authors of operators."""
     lines = text.splitlines()
     advice = next((i for i, line in enumerate(lines) if line.startswith("This error most often")), len(lines))
     return "; ".join(lines[:advice])
 
 
 def _of_program(error: Exception, file: str) -> WirError | None:
-    """What a plain error is that a line of `file` raises by itself, not an operator or a kernel."""
+    """Returns the coded form of an error that a line of `file` raised itself, outside operators and kernels."""
     traces = traces_of(error)
     if traces and file_of(traces[-1]) == file:  # in C, and not in an operator's Python
         if isinstance(error, AssertionError):
             return TensorCheckError("WIR921", _without_advice(str(error)))
         if isinstance(error, ZeroDivisionError):
             return DivisionError("WIR402", str(error))
-    from wrapper_ir_runtime.arithmetic_failures import arithmetic_failure  # failures alone need it
+    from wrapper_ir_runtime.arithmetic_failures import arithmetic_failure  # needed only after a failure
 
     return arithmetic_failure(error, file)
 
 
 def _line_in(error: Exception, file: str) -> int:
-    """The innermost line of `file` in the traceback, 0 where there is none."""
-    # Functions of the program take `args`; small helpers of the module do not, and say nothing about the op.
+    """Returns the innermost line of `file` in the traceback, or 0."""
+    # Functions of the program have the parameter `args`. Helpers of the module do not, and do not identify the op.
     own = [
         t for t in traces_of(error) if file_of(t) == file and t.tb_frame.f_code.co_varnames[:1] == ("args",)
     ]

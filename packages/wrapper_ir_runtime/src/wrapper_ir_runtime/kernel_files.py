@@ -1,4 +1,5 @@
-"""Kernels as files: `kernels.json` describes them, `kernels/` has one source file each, `binaries/` those compiled ahead."""
+"""Kernels as files: a table (`kernels.json`), one source file each (`kernels/`), and compiled ones
+(`binaries/`)."""
 
 from __future__ import annotations
 
@@ -21,18 +22,21 @@ _MAX_NAME = 60
 
 
 def short_name(name: str) -> str:
-    """A kernel's name with its middle left out where it is very long; the number at its end is kept."""
+    """Returns a kernel's name. The middle of a long name is omitted; the number at its end is kept."""
     if len(name) <= _MAX_NAME:
         return name
     stem, _, number = name.rpartition("_")
-    kept = stem[: _MAX_NAME - 10].rpartition("_")[0] or stem[: _MAX_NAME - 15]
-    return f"{kept}_etc_{number[-9:]}"
+    beginning = stem[: _MAX_NAME - 10].rpartition("_")[0] or stem[: _MAX_NAME - 15]
+    return f"{beginning}_etc_{number[-9:]}"
 
 
 def kernel_file_names(kernels: Sequence[ir.KernelDef]) -> dict[str, str]:
-    """File by name of each kernel that has a text, relative to the module; distinct also where case is ignored."""
+    """Returns the file of each kernel that has a text, by kernel name, relative to the module.
+
+    File names are distinct also on file systems that ignore case.
+    """
     names: dict[str, str] = {}
-    taken: set[str] = set()
+    used_names: set[str] = set()
     for kernel in kernels:
         stem = "".join(
             c if c.isascii() and (c.isalnum() or c in "_-") else "_" for c in short_name(kernel.name)
@@ -41,16 +45,16 @@ def kernel_file_names(kernels: Sequence[ir.KernelDef]) -> dict[str, str]:
         if not suffix:
             continue
         name, number = f"{stem}{suffix}", 0
-        while name.lower() in taken:
+        while name.lower() in used_names:
             number += 1
             name = f"{stem}_{number}{suffix}"
-        taken.add(name.lower())
+        used_names.add(name.lower())
         names[kernel.name] = f"{FOLDER}/{name}"
     return names
 
 
 def kernel_table(kernels: Sequence[ir.KernelDef], target: ir.Target) -> str:
-    """The text of `kernels.json`."""
+    """Returns the text of `kernels.json`."""
     files = kernel_file_names(kernels)
     table = {
         "device": encode(ir.Device, target.device),
@@ -61,7 +65,7 @@ def kernel_table(kernels: Sequence[ir.KernelDef], target: ir.Target) -> str:
 
 
 def read_kernels(folder: Path) -> tuple[ir.Target, tuple[ir.KernelDef, ...]]:
-    """The target and the kernels of a folder; raises ExecutionError WIR929 for a table that cannot be read."""
+    """Returns the target and the kernels of a folder; raises ExecutionError WIR929 for an unreadable table."""
     with _readable():
         return load(read_text(folder / TABLE), lambda table: _read(folder, table))
 
@@ -79,8 +83,10 @@ def _readable() -> Iterator[None]:
 
 
 def write_binaries(folder: Path, binaries: Sequence[ir.KernelBinary]) -> list[Path]:
-    """Writes kernels compiled ahead into a folder, the table last; returns the files, none where there are no such
-    kernels. Raises ArtifactError WIR712."""
+    """Writes kernels that were compiled ahead into a folder, the table last; returns the files.
+
+    It writes nothing if there are no such kernels. Raises ArtifactError WIR712.
+    """
     from wrapper_ir.artifact.file.binaries import BINARIES_TABLE, binaries_to_json, binary_files
 
     files = {folder / name: data for name, data in binary_files(binaries).items()}
@@ -94,7 +100,8 @@ def write_binaries(folder: Path, binaries: Sequence[ir.KernelBinary]) -> list[Pa
 
 
 def read_binaries(folder: Path, kernels: Iterable[ir.KernelDef]) -> tuple[ir.KernelBinary, ...]:
-    """The kernels compiled ahead that a folder holds for `kernels`; raises ExecutionError WIR929 if they cannot be read."""
+    """Returns the compiled kernels of a folder for `kernels`; raises ExecutionError WIR929 if they are
+    unreadable."""
     from wrapper_ir.artifact.file.binaries import BINARIES_TABLE, binaries_from_json
 
     table = folder / BINARIES_TABLE

@@ -1,4 +1,4 @@
-"""Kernels of a program, loaded through the runtimes that are registered for their kinds."""
+"""Loads the kernels of a program through the runtimes that are registered for their kinds."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ def load_kernels(
     find: FindRuntime = kernel_runtime,
     binaries: Sequence[ir.KernelBinary] = (),
 ) -> dict[str, LoadedKernel]:
-    """Loads kernels, by name, all of one kind at once; what is among `binaries` need not be compiled. Raises PluginError
-    for a kind without a runtime."""
+    """Loads kernels, all of one kind at once; returns them by name.
+
+    Kernels among `binaries` are not compiled. Raises PluginError for a kind without a runtime.
+    """
     loaded: dict[str, LoadedKernel] = {}
     for kind, group in kernels_by_runtime(kernels).items():
         runtime = find(kind)
@@ -30,7 +32,7 @@ def load_kernels(
 
 
 def kernels_by_runtime(kernels: Iterable[ir.KernelDef]) -> dict[str, list[ir.KernelDef]]:
-    """Kernels by the kind of their runtime."""
+    """Returns kernels grouped by the kind of their runtime."""
     by_kind: dict[str, list[ir.KernelDef]] = {}
     for kernel in kernels:
         by_kind.setdefault(ir.runtime_kind(kernel), []).append(kernel)

@@ -1,4 +1,4 @@
-"""Python modules that kernels need, found without importing them."""
+"""Finds Python modules that kernels depend on, without importing them."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from importlib import metadata
 from pathlib import Path
 
 _LOCAL_BUILD = "+"
-"""Starts the local part of a version (`+cpu`, `+cu130`). Builds of one version have the same Python functions."""
+"""Starts the local part of a version (`+cpu`, `+cu130`). Builds of one version have the same Python
+functions."""
 
 
 def module_file(name: str) -> Path | None:
-    """The source file of a module (`torch._inductor.runtime.triton_helpers`); None where there is none."""
+    """Returns the source file of a module (`torch._inductor.runtime.triton_helpers`), or None if it has none."""
     top, *rest = name.split(".")
     try:
-        spec = importlib.util.find_spec(
-            top
-        )  # finding a top-level package imports nothing; finding a submodule would import its parents
+        # finding a top-level package imports nothing; finding a submodule would import its parents
+        spec = importlib.util.find_spec(top)
     except (ImportError, ValueError):
         return None
     if spec is None:
@@ -34,7 +34,7 @@ def module_file(name: str) -> Path | None:
 
 
 def module_hash(name: str) -> str:
-    """Sha256 (hex) of a module's source file; '' where there is none."""
+    """Returns the sha256 (hex) of a module's source file, or '' if it has none."""
     path = module_file(name)
     try:
         if path is None:
@@ -47,13 +47,13 @@ def module_hash(name: str) -> str:
 
 @lru_cache(maxsize=256)
 def _hash_of(path: Path, mtime_ns: int, size: int) -> str:
-    """Read once as long as the file is the same: a model has hundreds of kernels that need it."""
+    """Cached while the file is unchanged: hundreds of kernels of a model depend on it."""
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 @cache
 def module_origin(name: str) -> str:
-    """The distribution that a module is part of, and its version: `torch 2.13.0`; '' where that is not known."""
+    """Returns the distribution of a module and its version, such as `torch 2.13.0`; '' if unknown."""
     top = name.partition(".")[0]
     try:
         return f"{top} {metadata.version(top).partition(_LOCAL_BUILD)[0]}"

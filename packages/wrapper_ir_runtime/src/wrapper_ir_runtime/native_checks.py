@@ -1,4 +1,4 @@
-"""Native code for checks of inputs, of programs whose own kernels bring none: from the kernel runtimes that are installed."""
+"""Loads native checks of inputs from installed kernel runtimes, for programs whose kernels provide none."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from wrapper_ir.plugins.protocols import StorageChecker
 from wrapper_ir.plugins.registry import plugin, plugin_names
 
 CALLS_BEFORE_NATIVE = 1000
-"""Calls of a program before native code is looked for. Importing a runtime takes tenths of a second and building its launcher, once a
-machine, seconds; these calls spend about 2 ms on checks in Python."""
+"""Calls of a program before native code is loaded.
+
+Importing a runtime takes tenths of a second. Building its launcher takes seconds, once per machine. These
+calls spend about 2 ms on checks in Python.
+"""
 
 
 def find_native_check(use: Callable[[Callable[..., bool]], None]) -> None:
-    """Looks in the background for native code that checks storages, and gives it to `use` where there is some."""
+    """Loads a native check of storages in the background, and passes it to `use` if one is available."""
 
     def find() -> None:
-        found = _native_check()
-        if found is not None:
-            use(found)
+        check = _native_check()
+        if check is not None:
+            use(check)
 
     threading.Thread(target=find, name="wrapper-ir-storage-check", daemon=True).start()
 
@@ -30,9 +33,9 @@ def _native_check() -> Callable[..., bool] | None:
     for name in plugin_names("kernel_runtimes"):
         try:
             runtime = plugin("kernel_runtimes", name)
-            found = runtime.storage_check() if isinstance(runtime, StorageChecker) else None
-        except Exception:  # no compiler, a cache that cannot be written: Python goes on
+            check = runtime.storage_check() if isinstance(runtime, StorageChecker) else None
+        except Exception:  # no compiler, or a read-only cache: the check in Python remains
             continue
-        if found is not None:
-            return found
+        if check is not None:
+            return check
     return None

@@ -1,7 +1,7 @@
-"""What lies beside an emitted Python module: its kernels and its constants.
+"""Kernels and constants of an emitted Python module.
 
-As files: `kernels.json` with one source file a kernel, and `constants.safetensors`. A module that was compiled in
-memory gets the same things from its import specification (`ModuleSpec.loader_state`).
+On disk, these are `kernels.json` with one source file per kernel, and `constants.safetensors`. A module
+compiled in memory gets them from its import specification (`ModuleSpec.loader_state`).
 """
 
 from __future__ import annotations
@@ -31,8 +31,11 @@ _NO_HANDLES: Mapping[str, object] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModuleContents:
-    """A module's parts in memory; constants are buffers by name, or live objects where they are packed (`handles`). `files`
-    are those that the buffers are mapped from."""
+    """Kernels and constants of a module, in memory.
+
+    Constants are buffers by name; packed constants are live objects (`handles`). `files` are the
+    memory-mapped files behind the buffers.
+    """
 
     kernels: Sequence[ir.KernelDef] = ()
     target: ir.Target = field(default_factory=ir.Target)
@@ -43,17 +46,17 @@ class ModuleContents:
     files: Sequence[MappedFile] = ()
 
     def load_kernels(self) -> dict[str, LoadedKernel]:
-        """All kernels, ready to launch, by name; raises PluginError, and what their runtimes raise."""
+        """Loads all kernels; returns them by name. Raises PluginError, and what their runtimes raise."""
         return load_kernels(self.kernels, self.target, self.find_runtime, self.binaries)
 
     def constant(self, name: str, frombuffer: Callable[..., T_co], dtype: object) -> T_co:
-        """A flat tensor over a constant's bytes; raises ExecutionError WIR929 where there are none."""
+        """Returns a flat tensor over a constant's bytes; raises ExecutionError WIR929 if it has no data."""
         buffer = self.constants.get(name)
         if buffer is None:
             raise ExecutionError(
                 "WIR929",
                 f"there is no data for constant {name!r}",
-                hint=f"{CONSTANTS} lies beside the module",
+                hint=f"{CONSTANTS} must be beside the module",
             )
         with warnings.catch_warnings():
             # Mapped files may be read-only; constants that the program writes are copied by the module.
@@ -61,19 +64,19 @@ class ModuleContents:
             return frombuffer(buffer, dtype=dtype)
 
     def handle(self, name: str) -> object:
-        """A packed constant; raises ExecutionError WIR929 outside the process that packed it."""
-        found = self.handles.get(name)
-        if found is None:
+        """Returns a packed constant; raises ExecutionError WIR929 outside the process that packed it."""
+        handle = self.handles.get(name)
+        if handle is None:
             raise ExecutionError(
                 "WIR929",
                 f"constant {name!r} is packed: it exists only in the process that captured it",
                 hint="capture the model without packed weights",
             )
-        return found
+        return handle
 
 
 def open_parts(file: str, spec: ModuleSpec | None) -> ModuleContents:
-    """The parts of the module in `file`, whose `__spec__` is `spec`."""
+    """Returns the contents of the module in `file`, whose `__spec__` is `spec`."""
     state: object = None if spec is None else spec.loader_state
     if isinstance(state, ModuleContents):
         return state
@@ -90,7 +93,10 @@ def open_parts(file: str, spec: ModuleSpec | None) -> ModuleContents:
 
 
 def _read_constants(path: Path) -> tuple[Mapping[str, memoryview], tuple[MappedFile, ...]]:
-    """The constants of a safetensors file, and the file where it is mapped; writes to them stay in this process."""
+    """Returns the constants of a safetensors file, and the file if it is memory-mapped.
+
+    Writes to constants are private to this process.
+    """
     if not path.exists():
         return _NOTHING, ()
     from wrapper_ir.artifact.file.safetensors import (  # modules without weights need neither
@@ -102,6 +108,6 @@ def _read_constants(path: Path) -> tuple[Mapping[str, memoryview], tuple[MappedF
         read = read_bytes(path)
     except (OSError, ValueError) as error:
         raise ExecutionError("WIR929", f"the constants beside the module cannot be read: {error}") from error
-    found = read_safetensors(read.data, dict.fromkeys(read_names(read.data), ir.DType.U8))
-    buffers = {name: tensor.buffer for name, tensor in found.items()}
+    tensors = read_safetensors(read.data, dict.fromkeys(read_names(read.data), ir.DType.U8))
+    buffers = {name: tensor.buffer for name, tensor in tensors.items()}
     return buffers, () if read.file is None else (read.file,)

@@ -1,6 +1,6 @@
-"""Processes of a group compare their artifacts, and each learns which others have the same one.
+"""Compares the artifacts of the processes of a group, so that each knows which others have the same one.
 
-Nothing here is a collective: what a process waits for is a key of the group's store, with a time-out.
+No collective is involved: a process waits for a key of the group's store, with a time-out.
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ _PREFIX = "wrapper_ir/ranks"
 
 
 def compare_ranks(store: GroupStore, group: str, lines: Sequence[str]) -> GroupRanks:
-    """Which processes of a group have these lines as well, and the first line that each other one has otherwise; every process of the
-    group calls it. Raises ExecutionError WIR937 in each of them where one does not come in time.
+    """Returns which processes of a group have the same lines, and the first differing line of each other
+    process.
 
-    A process writes a counter and a key and reads one; that of rank 0 reads and writes one for each process.
+    Every process of the group must call it. Raises ExecutionError WIR937 in each of them if one does not call
+    it in time.
+
+    A process writes a counter and a key, and reads one key. Rank 0 reads and writes one for each process.
     """
     turn = f"{_PREFIX}/{store.add(f'{_PREFIX}/count/{store.rank}', 1)}"
     if store.rank == 0:
@@ -45,11 +48,12 @@ def compare_ranks(store: GroupStore, group: str, lines: Sequence[str]) -> GroupR
 
 
 _Answer = str | tuple[list[int], list[tuple[int, str]]]
-"""Which ranks have a process's lines, and what each other one has; text: what went wrong."""
+"""Ranks that have a process's lines, and the difference of each other one; a text if the comparison failed.
+"""
 
 
 def _compared(store: GroupStore, turn: str, own: tuple[str, ...]) -> list[_Answer]:
-    """The answer for each process."""
+    """Returns the answer for each process."""
     programs: dict[tuple[str, ...], list[int]] = {own: [0]}
     for rank in range(1, store.size):
         try:
@@ -72,6 +76,6 @@ def _compared(store: GroupStore, turn: str, own: tuple[str, ...]) -> list[_Answe
 def _differences(
     mine: tuple[str, ...], theirs: tuple[str, ...], ranks: Sequence[int]
 ) -> list[tuple[int, str]]:
-    found = first_difference(mine, theirs)
-    a, b = (line or "nothing" for line in found or ("", ""))
+    difference = first_difference(mine, theirs)
+    a, b = (line or "nothing" for line in difference or ("", ""))
     return [(rank, f"it has `{a}`, rank {rank} has `{b}`") for rank in ranks]

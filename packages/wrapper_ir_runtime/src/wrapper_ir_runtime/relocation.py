@@ -1,4 +1,4 @@
-"""Gives the functions of a loaded module the code of the same source in another file, where debuggers then find them."""
+"""Replaces the code of a loaded module's functions by that of the same source in another file, for debuggers."""
 
 from __future__ import annotations
 
@@ -9,21 +9,25 @@ from typing import cast
 
 
 def relocate_functions(scope: Mapping[str, object], source: str, old: str, new: str) -> int:
-    """Lets the functions of a module run from the file `new`, whose text is `source`, in place of the file `old`, which
-    has the same text; says how many there are. `scope` are the module's globals.
+    """Makes the functions of a module run from the file `new` instead of `old`; returns their number.
 
-    A debugger knows a function by the file name in its code, so each function and method gets the code that compiling the source
-    under the new name gives. Calls that are running go on with the code that they began with.
+    `source` is the text of both files. `scope` contains the module's globals. Debuggers identify functions by
+    the file name in their code, so each function and method gets the code compiled under the new name.
+    Running calls continue with their code.
     """
     codes = {(c.co_name, c.co_firstlineno): c for c in _codes(compile(source, new, "exec"))}
-    moved = 0
+    count = 0
     for function in _functions(scope):
         code = function.__code__
-        found = codes.get((code.co_name, code.co_firstlineno))
-        if code.co_filename == old and found is not None and found.co_freevars == code.co_freevars:
-            function.__code__ = found
-            moved += 1
-    return moved
+        replacement = codes.get((code.co_name, code.co_firstlineno))
+        if (
+            code.co_filename == old
+            and replacement is not None
+            and replacement.co_freevars == code.co_freevars
+        ):
+            function.__code__ = replacement
+            count += 1
+    return count
 
 
 def _functions(scope: Mapping[str, object]) -> Iterator[FunctionType]:

@@ -1,4 +1,4 @@
-"""The frames that an error passed through."""
+"""Frames of an error's traceback."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from types import TracebackType
 
 
 def traces_of(error: Exception) -> list[TracebackType]:
-    """The frames of an error's traceback, outermost first."""
-    found, trace = [], error.__traceback__
+    """Returns the frames of an error's traceback, outermost first."""
+    traces, trace = [], error.__traceback__
     while trace is not None:
-        found.append(trace)
+        traces.append(trace)
         trace = trace.tb_next
-    return found
+    return traces
 
 
 def file_of(trace: TracebackType) -> str:
-    """The file whose code a frame runs."""
+    """Returns the file of a frame's code."""
     return trace.tb_frame.f_code.co_filename

@@ -1,4 +1,4 @@
-"""What values hold, as numbers, statistics and lines of text: what debug ops print in every engine, and what tools show.
+"""Contents of values as numbers, statistics and lines of text, for debug ops in every engine and for tools.
 
 No tensor library is needed: a `TensorView` is a layout and the bytes of its elements.
 """

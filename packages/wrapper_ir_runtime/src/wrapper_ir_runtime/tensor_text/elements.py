@@ -1,4 +1,4 @@
-"""Elements of tensors as Python numbers, from their bytes alone: no tensor library is needed."""
+"""Decodes elements of tensors as Python numbers from their bytes, without a tensor library."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wrapper_ir import ir
 Number = bool | int | float | complex
 
 BLOCK = 4096
-"""Elements that are decoded, and summed, together."""
+"""Number of elements that are decoded, and summed, together."""
 
 _CODES: dict[ir.DType, str] = {
     ir.DType.F64: "d", ir.DType.F32: "f", ir.DType.F16: "e",
@@ -19,19 +19,21 @@ _CODES: dict[ir.DType, str] = {
     ir.DType.U64: "Q", ir.DType.U32: "I", ir.DType.U16: "H", ir.DType.U8: "B", ir.DType.BOOL: "?",
     ir.DType.C32: "e", ir.DType.C64: "f", ir.DType.C128: "d",
 }  # fmt: skip
-"""Codes of `struct`; those of the parts for complex numbers."""
+"""Codes of `struct`; for complex numbers, those of their parts."""
 
 
 def blocks(data: memoryview, dtype: ir.DType) -> Iterator[Sequence[Number]]:
-    """The elements of `data` in order, in lists of at most `BLOCK` numbers. A byte of `f4e2m1fnx2` is two numbers, the
-    lower half first."""
+    """Yields the elements of `data` in order, in lists of at most `BLOCK` numbers.
+
+    A byte of `f4e2m1fnx2` contains two numbers, the lower half first.
+    """
     step = BLOCK * dtype.itemsize // (2 if dtype is ir.DType.F4E2M1FNX2 else 1)
     for begin in range(0, data.nbytes, step):
         yield decode(data[begin : begin + step], dtype)
 
 
 def decode(data: memoryview, dtype: ir.DType) -> Sequence[Number]:
-    """All elements of `data`, little-endian and in order."""
+    """Returns all elements of `data`, which is little-endian, in order."""
     raw = data.tobytes()
     if dtype is ir.DType.BF16:
         wide = bytearray(2 * len(raw))
@@ -58,7 +60,7 @@ _EIGHT_BITS: dict[ir.DType, tuple[int, int]] = {
 
 
 def _table(dtype: ir.DType) -> tuple[float, ...]:
-    """The number that each byte stands for."""
+    """Returns the number that each byte encodes."""
     return tuple(_eight_bits(byte, dtype) for byte in range(256))
 
 

@@ -1,4 +1,4 @@
-"""Tensors and numbers as lines for readers: the one wording of all engines."""
+"""Formats tensors and numbers as lines of text, equal in all engines."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from wrapper_ir_runtime.tensor_text.numbers import number_text, statistic_text
 from wrapper_ir_runtime.tensor_text.summary import TensorSummary, summarize
 
 WHOLE = 64
-"""Tensors of up to this many elements are shown whole, larger ones as statistics."""
+"""Tensors of up to this many elements are shown completely, larger ones as statistics."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorView:
-    """A tensor on the host: its layout and device where it came from, and its elements in row-major order, little-endian."""
+    """A tensor on the host: original layout and device, and elements in row-major order, little-endian."""
 
     dtype: ir.DType
     sizes: tuple[int, ...]
@@ -32,9 +32,10 @@ class TensorView:
 
 
 def tensor_lines(tensor: TensorView) -> tuple[str, ...]:
-    """The layout, then all elements, one row of the last dimension a line; or, of more than `WHOLE`, their statistics.
+    """Returns the layout, then all elements, one row of the last dimension per line.
 
-    `f32[2, 2] strides [2, 1] on cpu`, `[[1, 2],`, ` [3, 4]]`.
+    More than `WHOLE` elements are summarized by statistics. Example: `f32[2, 2] strides [2, 1] on cpu`, `[[1,
+    2],`, ` [3, 4]]`.
     """
     layout = layout_text(tensor)
     if tensor.elements > WHOLE:
@@ -45,12 +46,12 @@ def tensor_lines(tensor: TensorView) -> tuple[str, ...]:
 
 
 def layout_text(tensor: TensorView) -> str:
-    """`f32[2, 3] strides [3, 1] on cpu`."""
+    """Returns the layout: `f32[2, 3] strides [3, 1] on cpu`."""
     return f"{tensor.dtype.value}{list(tensor.sizes)} strides {list(tensor.strides)} on {tensor.device}"
 
 
 def summary_text(summary: TensorSummary) -> str:
-    """`mean 0.5, min 0, max 1, std 0.1, nan 0, inf 0`; no statistics where no element is finite."""
+    """Returns `mean 0.5, min 0, max 1, std 0.1, nan 0, inf 0`; only the counts if no element is finite."""
     counts = f"nan {summary.nan}, inf {summary.inf}"
     if summary.mean is None or summary.minimum is None or summary.maximum is None or summary.std is None:
         return counts
@@ -60,7 +61,7 @@ def summary_text(summary: TensorSummary) -> str:
 
 
 def scalar_text(value: bool | int | float) -> str:
-    """`int 3`, `float 0.5`, `bool True`."""
+    """Returns `int 3`, `float 0.5` or `bool True`."""
     return f"{type(value).__name__} {number_text(value)}"
 
 
@@ -72,7 +73,7 @@ def _element_texts(numbers: Sequence[Number], dtype: ir.DType, is_double: bool) 
 
 
 def _rows(sizes: tuple[int, ...], texts: Iterator[str]) -> list[str]:
-    """Nested lists of the elements in lines; rows after the first are indented to their depth."""
+    """Formats nested lists of elements as lines. Rows after the first are indented to their depth."""
     if not sizes:
         return [next(texts)]
     if math.prod(sizes) == 0:

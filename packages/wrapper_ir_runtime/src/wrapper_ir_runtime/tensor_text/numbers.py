@@ -1,4 +1,4 @@
-"""Numbers as text, in digits that `cpp_wrapper`'s runtime prints, too (`values.cpp`)."""
+"""Formats numbers as text, with the same digits as `cpp_wrapper`'s runtime (`values.cpp`)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ _DOUBLE = (15, 16, 17)
 
 
 def number_text(value: Number, is_double: bool = True) -> str:
-    """An element or scalar, exactly: whole numbers and bools as Python writes them, floats in the fewest digits of
-    `%g` from 6 on (of 15, where `is_double`) that read back as the same number of that width."""
+    """Returns an element or scalar without loss.
+
+    Ints and bools are formatted as in Python. Floats have the fewest digits of `%g`, from 6 on (15 if
+    `is_double`), that read back as the same number of that width.
+    """
     if isinstance(value, complex):
         real, imaginary = (number_text(part, is_double) for part in (value.real, value.imag))
         return f"{real}{'' if imaginary.startswith('-') else '+'}{imaginary}j"
@@ -31,7 +34,7 @@ def number_text(value: Number, is_double: bool = True) -> str:
 
 
 def statistic_text(value: Number) -> str:
-    """A mean, an extreme or a deviation: floats with six digits, whole numbers exactly."""
+    """Returns a mean, extreme or deviation: floats with six digits, ints without loss."""
     if isinstance(value, complex):
         real, imaginary = statistic_text(value.real), statistic_text(value.imag)
         return f"{real}{'' if imaginary.startswith('-') else '+'}{imaginary}j"

@@ -1,8 +1,9 @@
-"""Statistics of a tensor's elements, accumulated in float64 in one order, so that all engines print the same digits.
+"""Statistics of a tensor's elements, accumulated in float64 in one order, so that all engines print the same
+digits.
 
-The order: elements in row-major order, in blocks of `BLOCK` (the last one filled up with zeros). In a block the second half is
-added to the first, element by element, until one number is left; the sums of blocks are added first to last. Elements that
-are not finite are counted and stand as zeros in sums.
+Elements are summed in row-major order, in blocks of `BLOCK`; the last block is padded with zeros. In a block,
+the second half is added to the first, element by element, until one number remains. The sums of blocks are
+added first to last. Elements that are not finite are counted, and are zeros in sums.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from wrapper_ir_runtime.tensor_text.elements import BLOCK, Number, blocks
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TensorSummary:
-    """Of the finite elements: mean, smallest, largest, standard deviation (of a sample: divided by their number less one;
-    NaN for one element). All are None where there is no finite element. For complex elements the mean is complex, and the
-    extremes are of absolute values.
+    """Mean, extremes and standard deviation of the finite elements.
+
+    The deviation is that of a sample (divided by the number of elements less one); NaN for one element. All
+    are None if no element is finite. For complex elements, the mean is complex, and the extremes are absolute
+    values.
     """
 
     numbers: int
-    """How many numbers there are: elements, of which those of `f4e2m1fnx2` are two each."""
+    """Number of elements; an element of `f4e2m1fnx2` counts as two."""
     nan: int = 0
     inf: int = 0
     mean: float | complex | None = None
@@ -34,30 +37,30 @@ class TensorSummary:
 
 
 def summarize(data: memoryview, dtype: ir.DType) -> TensorSummary:
-    """The summary of the elements of `data`, contiguous and little-endian; two passes over them."""
-    seen = _FirstPass()
+    """Summarizes the elements of `data`, contiguous and little-endian, in two passes."""
+    first = _FirstPass()
     for block in blocks(data, dtype):
-        seen.add(block)
-    finite = seen.numbers - seen.nan - seen.inf
+        first.add(block)
+    finite = first.numbers - first.nan - first.inf
     if finite == 0:
-        return TensorSummary(numbers=seen.numbers, nan=seen.nan, inf=seen.inf)
-    real, imaginary = seen.real / finite, seen.imaginary / finite
+        return TensorSummary(numbers=first.numbers, nan=first.nan, inf=first.inf)
+    real, imaginary = first.real / finite, first.imaginary / finite
     squares = 0.0
     for block in blocks(data, dtype):
         squares += _block_squares(block, real, imaginary)
     return TensorSummary(
-        numbers=seen.numbers,
-        nan=seen.nan,
-        inf=seen.inf,
+        numbers=first.numbers,
+        nan=first.nan,
+        inf=first.inf,
         mean=complex(real, imaginary) if dtype.is_complex else real,
-        minimum=seen.minimum,
-        maximum=seen.maximum,
+        minimum=first.minimum,
+        maximum=first.maximum,
         std=math.sqrt(squares / (finite - 1)) if finite > 1 else math.nan,
     )
 
 
 class _FirstPass:
-    """Sums, counts and extremes."""
+    """Sums, counts and extremes of the elements."""
 
     def __init__(self) -> None:
         self.numbers = self.nan = self.inf = 0
@@ -74,17 +77,17 @@ class _FirstPass:
         total = _block_sum(map(float, numbers))
         if not math.isfinite(total):  # an element is not finite, or the sum is too large
             self._count(numbers)
-            kept = [float(x) if math.isfinite(x) else 0.0 for x in numbers]
-            total = _block_sum(kept)
+            finite = [float(x) if math.isfinite(x) else 0.0 for x in numbers]
+            total = _block_sum(finite)
             numbers = [x for x in numbers if math.isfinite(x)]
         self.real += total
         self._extremes(numbers)
 
     def _add_complex(self, block: Sequence[complex]) -> None:
-        kept = [x if _is_finite(x) else 0j for x in block]
+        finite = [x if _is_finite(x) else 0j for x in block]
         self._count(block)
-        self.real += _block_sum([x.real for x in kept])
-        self.imaginary += _block_sum([x.imag for x in kept])
+        self.real += _block_sum([x.real for x in finite])
+        self.imaginary += _block_sum([x.imag for x in finite])
         self._extremes([math.sqrt(x.real * x.real + x.imag * x.imag) for x in block if _is_finite(x)])
 
     def _count(self, block: Sequence[Number]) -> None:
@@ -109,7 +112,7 @@ def _is_nan(x: Number) -> bool:
 
 
 def _block_squares(block: Sequence[Number], real: float, imaginary: float) -> float:
-    """The sum of squared distances of a block's finite elements from the mean."""
+    """Returns the sum of squared distances of a block's finite elements from the mean."""
     if not isinstance(block[0], complex):
         distances = [x - real for x in block if not isinstance(x, complex)]
         total = _block_sum(map(mul, distances, distances))
@@ -119,7 +122,7 @@ def _block_squares(block: Sequence[Number], real: float, imaginary: float) -> fl
 
 
 def _square(x: Number, real: float, imaginary: float) -> float:
-    """The squared distance from the mean; 0 of a number that is not finite."""
+    """Returns the squared distance from the mean; 0 for a number that is not finite."""
     if not _is_finite(x):
         return 0.0
     first, second = x.real - real, x.imag - imaginary
@@ -127,7 +130,7 @@ def _square(x: Number, real: float, imaginary: float) -> float:
 
 
 def _block_sum(numbers: Iterable[float]) -> float:
-    """The sum of at most `BLOCK` numbers: halves are added until one number is left."""
+    """Returns the sum of at most `BLOCK` numbers: halves are added until one number remains."""
     part = list(numbers)
     part += [0.0] * (BLOCK - len(part))
     while len(part) > 1:
