@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wrapper_ir import ir
 from wrapper_ir.errors import ArtifactError
@@ -67,7 +67,7 @@ def window_of(data: TensorData, constant: ir.Constant) -> TensorData:
 
 
 _NOTHING: Mapping[str, TensorData] = MappingProxyType({})
-_NO_HANDLES: Mapping[str, object] = MappingProxyType({})
+_NO_HANDLES: Mapping[str, Any] = MappingProxyType({})  # Any: as in `Artifact`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -88,7 +88,7 @@ class Artifact:
     program: ir.Program
     signature: ir.Signature
     constants: Mapping[str, TensorData] = field(default_factory=lambda: _NOTHING)
-    handles: Mapping[str, object] = field(default_factory=lambda: _NO_HANDLES)
+    handles: Mapping[str, Any] = field(default_factory=lambda: _NO_HANDLES)  # Any: a tensor library's objects
     tuning: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     metadata: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     binaries: tuple[ir.KernelBinary, ...] = ()

@@ -1,1 +1,1 @@
-"""Facts about library operators: which may be called, which exist for a device, which write into a given tensor."""
+"""Facts about library operators: permissions, devices, out variants, symmetric memory."""

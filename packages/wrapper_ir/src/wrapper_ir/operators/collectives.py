@@ -1,8 +1,8 @@
-"""Collectives that have a form which is finished when it returns.
+"""Collectives with a synchronous form.
 
-A functional collective is started by one operator and waited for by another, each through torch's dispatcher, with a table of
-what is in flight between them. Where nothing else is queued between the two, one call of the process group does the same:
-`wrapper_ir_torch.finished_collective` has it for each name here, and a test compares the two.
+A functional collective takes two calls through torch's dispatcher, to start and to wait, and a table of
+collectives in flight. If nothing is queued in between, one call of the process group has the same effect:
+`wrapper_ir_torch.finished_collective` implements it for each name here, and a test compares the two.
 """
 
 from __future__ import annotations

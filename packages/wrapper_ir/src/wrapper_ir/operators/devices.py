@@ -1,6 +1,7 @@
-"""Which operators exist for one type of device only.
+"""Operators that exist for only one type of device.
 
-The core imports no library to ask, so the table holds what torch declares. A test compares it with the installed torch.
+The core does not import torch, so a table lists torch's declarations. A test compares it with the installed
+torch.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ LAYOUT_BY_DEVICE = frozenset(
     f"aten::{name}"
     for name in ("_convolution", "convolution", "convolution_backward", "convolution_overrideable")
 )
-"""Operators whose results have other strides on another type of device, which a captured program relies on."""
+"""Operators whose results have different strides on other types of device, so a captured program is not
+portable."""
 
 PORTABLE = frozenset(
     (
@@ -75,11 +77,11 @@ PORTABLE = frozenset(
         "_dtensor",
     )
 )
-"""Namespaces of operators that are there for every type of device where nothing says otherwise."""
+"""Namespaces of operators that exist for every type of device unless listed above."""
 
 
 def only_device(name: str) -> str:
-    """The only type of device that an operator exists for; '' if there are several or none is known."""
+    """Returns the only type of device that an operator exists for; '' for several or unknown ones."""
     operator, namespace = name.partition(".")[0], name.partition("::")[0]
     for key in (name, operator, f"{namespace}::*"):
         if key in ONE_DEVICE:

@@ -1,6 +1,7 @@
-"""What is known of torch's own operators before they run: which change what a tensor is, and what of their results is proved.
+"""Static facts about torch's operators: which rebind tensors to other memory, and which facts of results are
+proved.
 
-The core imports no library to ask: a test compares the names with the installed torch.
+The core does not import torch; a test compares the names with the installed torch.
 """
 
 from __future__ import annotations
@@ -16,19 +17,23 @@ _REBINDING = """
     inductor::_reinterpret_tensor inductor::_alloc_from_pool inductor::resize_storage_bytes_
 """
 REBINDING = frozenset(_REBINDING.split())
-"""Operators that give an argument other memory behind its type, or read memory without looking at its bounds. The ops `view`,
-`reuse`, `resize_storage` and `set_storage` say the same, and their bounds are proved or checked.
+"""Operators that change an argument's memory without changing its type, or read memory without checking
+bounds.
 
-`aten::resize_` and its like are not among them, because a storage never shrinks by them; nor are those that permute, add or take
-away dimensions in place (`aten::t_`), because a tensor spans the same bytes afterwards. `aten::as_strided` and its copies look at
-bounds themselves."""
+The ops `view`, `reuse`, `resize_storage` and `set_storage` replace them; their bounds are proved or checked.
+Not listed are `aten::resize_` and its variants, which never shrink a storage, and operators that permute, add
+or remove dimensions in place (`aten::t_`), after which the tensor spans the same bytes. `aten::as_strided`
+and its copies check bounds.
+"""
 
 LIBRARIES = frozenset(
     ("aten", "prims", "inductor", "inductor_prims", "mkl", "mkldnn", "quantized", "_c10d_functional")
 )
-"""Namespaces of torch's own operators. Their results lie within their storages, and where their arguments are."""
+"""Namespaces of torch's operators. Their results are within their storages, on the device of their
+arguments."""
 _NAMED = LIBRARIES | {"c10d", "fsdp", "higher_order", "profiler", "rngprims", "symm_mem"}
-"""Namespaces whose operators are known by name: but for `REBINDING`, they give no argument other memory than its type says."""
+"""Namespaces whose operators are known by name: except for `REBINDING`, none rebinds an argument to other
+memory."""
 
 _KEEPING = """
     aten::_adaptive_avg_pool2d aten::addbmm aten::addmm aten::addmv aten::avg_pool2d aten::avg_pool3d aten::baddbmm
@@ -39,25 +44,29 @@ _KEEPING = """
     mkl::_mkl_linear mkldnn::_convolution_pointwise mkldnn::_linear_pointwise
 """
 _KEEPS_DTYPE = frozenset(_KEEPING.split())
-"""Operators without overload whose first result has the dtype of their first argument, where that is one of floating point."""
+"""Operators without overload whose first result has the dtype of their first argument if that is
+floating-point."""
 _UNUSUAL = ("sparse", "mkldnn", "nested", "jagged", "quantize", "neg_view")
-"""Parts of names of operators whose results may not be plain strided memory, or hold other elements than they have."""
+"""Parts of names of operators whose results may not be plain strided memory, or store elements in another
+form."""
 
 
 def rebinds(name: str) -> bool:
-    """Whether the operator of this name is one of `REBINDING`."""
+    """Returns whether the operator of this name is in `REBINDING`."""
     return name.partition(".")[0] in REBINDING
 
 
 def may_rebind(name: str) -> bool:
-    """Whether nothing says that the operator of this name, or the one that it runs, leaves the memory of what it writes as it is."""
+    """Returns whether this operator, or the one that it runs, is unknown and may rebind its arguments."""
     return any(called.partition("::")[0] not in _NAMED for called in called_names(name))
 
 
 @dataclass(frozen=True, slots=True)
 class OpenFacts:
-    """What only the run can tell of an operator's result. `defined`: that it is a tensor; `memory`: that it is one in strided
-    memory, within its storage."""
+    """Facts of an operator's result to check at run time.
+
+    `defined`: the result is a tensor. `memory`: it is in strided memory within its storage.
+    """
 
     defined: bool = True
     dtype: bool = True
@@ -74,7 +83,7 @@ def open_facts(
     type: ir.TensorType,
     path: tuple[int | str, ...],
 ) -> OpenFacts:
-    """What is not proved of the result at `path`, whose type is `type`."""
+    """Returns the facts that are not proved of the result at `path`, whose type is `type`."""
     name = info.extern.name
     namespace, operator = name.partition("::")[::2]
     if namespace not in LIBRARIES or rebinds(name) or ir.ExternTag.PYTHON_ONLY in info.extern.tags:
@@ -119,11 +128,14 @@ def _keeps_dtype(
 def _same_device(
     values: list[ir.Arg], tensors: list[ir.Value[ir.TensorType]], type: ir.TensorType, is_single: bool
 ) -> bool:
-    """An operator works where its arguments are. Of several results some may lie on the CPU, whatever the meta function says:
-    seeds and offsets of attention operators, which have no dimension."""
-    named = [value for value in values if isinstance(value, ir.Device)]
-    if named:
-        return named == [type.device]
+    """Returns whether a result is on the device of the arguments.
+
+    Of several results, some may be on the CPU although the meta function says otherwise: 0-d seeds and
+    offsets of attention operators.
+    """
+    devices = [value for value in values if isinstance(value, ir.Device)]
+    if devices:
+        return devices == [type.device]
     if not tensors or any(t.type.device != type.device for t in tensors):
         return False
     return type.device == ir.CPU or is_single or not type.sizes

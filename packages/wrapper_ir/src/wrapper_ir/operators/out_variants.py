@@ -1,7 +1,7 @@
-"""Which operators have a variant that writes its one result into a given tensor, and allocates no result all the same.
+"""Operators with an out variant that writes its one result into a given tensor without allocating another.
 
-The core imports no library to ask: `python -m tools.out_variants` measures it on the samples of torch's own operator database
-and prints the table, which a test compares with the installed torch.
+The core does not import torch: `python -m tools.out_variants` measures the variants on the samples of torch's
+operator database and prints the table, which a test compares with the installed torch.
 """
 
 from __future__ import annotations
@@ -47,11 +47,12 @@ def _variant(row: str) -> tuple[str, str]:
 
 
 OUT_VARIANTS: Mapping[str, str] = MappingProxyType(dict(map(_variant, _ROWS.split())))
-"""The overload with an argument `out` by the operator's own; otherwise they have the same arguments."""
+"""Out variants by operator; apart from `out`, both have the same arguments."""
 
 
 def out_variant(extern: ir.ExternDef) -> ir.ExternDef | None:
-    """The declaration of an operator's variant; None where there is none, or the operator does more than compute a result."""
+    """Returns the declaration of an operator's out variant; None if it is missing or the operator has other
+    effects."""
     name = OUT_VARIANTS.get(extern.name)
     if name is None or extern.tags or extern.symmetric:
         return None

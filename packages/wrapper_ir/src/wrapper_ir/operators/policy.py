@@ -1,8 +1,9 @@
-"""Which library operators a program may call: operators are found by the names that an artifact holds.
+"""Policy of the library operators that a program may call; an artifact names them freely.
 
-Most operators compute on their tensor arguments. A few have reach: they read and write files, or call code that the
-process has registered by number or name. `OperatorPolicy` refuses those by default. The table `REACH` lists them by name, so
-it cannot know the operators with reach that another library registers: `OperatorPolicy.only` allows nothing but a list.
+Most operators compute on their tensor arguments. A few have reach: they read and write files, or call code
+that is registered in the process by number or name. `OperatorPolicy` refuses those by default. The table
+`REACH` lists them by name and cannot include those of other libraries: `OperatorPolicy.only` allows nothing
+except a list.
 """
 
 from __future__ import annotations
@@ -22,25 +23,26 @@ REACH: Mapping[str, str] = {
     "image::write_file": _FILES,
     "torchcodec_ns::*": _FILES,
     "torchaudio::*": _FILES,
-    "higher_order::print": "formats text, which shows any attribute of the process's objects that the text names",
+    "higher_order::print": "formats text, which shows any attribute of objects that the text names",
     "export::access_subclass_inner_tensor": "takes an attribute of any name",
     "higher_order::*": _CODE,
     "prim::*": _CODE,
     "rpc::*": "calls other processes",
     "_test::*": "exists for torch's own tests",
 }
-"""Operators with reach, by pattern, with what they can do."""
+"""Descriptions of operators with reach, by pattern."""
 _RUNNERS = ("higher_order::run_and_save_rng_state", "higher_order::run_with_rng_state")
-"""Exceptions to `REACH`: they run another operator, which is checked too."""
+"""Exceptions to `REACH`: they run another operator, which is also checked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorPolicy:
-    """`allow`: operators that a program may call although they have reach. `only`: where given, a program may call these
-    and those of `allow`, and nothing else.
+    """Patterns of operators that a program may call.
 
-    A pattern is an operator (`aten::from_file`, with all its overloads), one overload (`aten::from_file.out`), a namespace
-    (`aten::*`), or `*` for all operators. Raises NotSupportedError WIR918 for other text.
+    `allow` are operators that are allowed although they have reach. If `only` is not None, operators of both
+    lists are allowed, and no others. A pattern is an operator (`aten::from_file`, with all its overloads),
+    one overload (`aten::from_file.out`), a namespace (`aten::*`), or `*` for all operators. Raises
+    NotSupportedError WIR918 for other text.
     """
 
     allow: tuple[str, ...] = ()
@@ -57,7 +59,7 @@ class OperatorPolicy:
                 )
 
     def refusal(self, name: str) -> str:
-        """Why a program may not call the operator of this name; '' where it may."""
+        """Returns the reason why a program may not call the operator of this name; '' if it may."""
         if _is_among(name, self.allow):
             return ""
         if self.only is not None:
@@ -70,7 +72,7 @@ class OperatorPolicy:
 DEFAULT_OPERATORS = OperatorPolicy()
 """All operators except those in `REACH`."""
 ALL_OPERATORS = OperatorPolicy(allow=("*",))
-"""All operators: for programs that this process has made itself."""
+"""All operators: for programs that this process captured itself."""
 
 
 def _matches(name: str, pattern: str) -> bool:
@@ -84,26 +86,27 @@ def _is_among(name: str, patterns: tuple[str, ...]) -> bool:
 
 
 def inner_operator(overload: str) -> tuple[str, str, str] | None:
-    """Namespace, operator and overload of the operator that `aten__rand__default` names."""
+    """Returns namespace, operator and overload of a name such as `aten__rand__default`; None for other
+    names."""
     namespace, _, rest = overload.partition("__")
     operator, _, inner = rest.rpartition("__")
     return (namespace, operator, inner) if namespace and operator and inner else None
 
 
 def runs_operator(name: str) -> bool:
-    """Whether an operator runs another one, which its overload names."""
+    """Returns whether an operator runs another one, which its overload names."""
     return name.partition(".")[0] in _RUNNERS
 
 
 def called_names(name: str) -> tuple[str, ...]:
-    """An operator, and the one that it runs."""
+    """Returns an operator's name, followed by that of the operator that it runs, if any."""
     outer, _, overload = name.partition(".")
     inner = inner_operator(overload) if outer in _RUNNERS else None
     return (name,) if inner is None else (name, f"{inner[0]}::{inner[1]}.{inner[2]}")
 
 
 def refused(name: str, reason: str, place: str) -> NotSupportedError:
-    """The error for an operator that a program may not call."""
+    """Returns the error for an operator that a program may not call."""
     return NotSupportedError(
         "WIR917",
         f"operator {name} {reason}, and is not allowed: {place}",

@@ -1,7 +1,8 @@
-"""Which operators need symmetric memory, and which must not be given any.
+"""Operators that require symmetric memory, and operators that must not receive any.
 
-A schema does not say where an argument lives. What torch's operators ask for is here, and a test compares the names with
-the installed ones; `ExternDef.symmetric` says it of all operators of a program.
+A schema does not describe the memory of an argument. These tables list the requirements of torch's operators,
+and a test compares their names with the installed torch; `ExternDef.symmetric` declares them for all
+operators of a program.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from wrapper_ir import ir
 from wrapper_ir.operators.policy import called_names
 
 NAMESPACE = "symm_mem"
-"""The namespace of torch's operators over symmetric memory."""
+"""The namespace of torch's operators on symmetric memory."""
 
 _NEEDED = """
     _low_contention_all_gather_ce_multicast_out: out
@@ -59,12 +60,15 @@ def _rows(text: str, prefix: str = "") -> Iterable[tuple[str, tuple[str, ...]]]:
 
 
 SYMMETRIC_ARGUMENTS: Mapping[str, tuple[str, ...]] = MappingProxyType(dict(_rows(_NEEDED, f"{NAMESPACE}::")))
-"""By operator (all its overloads), the arguments that other processes read or write directly. From torch's own
-implementations (`torch/csrc/distributed/c10d/symm_mem`): those that they look up (`rendezvous`) and refuse when the
-lookup finds nothing, and those that NVSHMEM takes as addresses of its symmetric heap. Not here is what works with any memory:
-all other `_low_contention_*` and `fused_*` copy such an argument into memory of their own, outputs of `*_out` are written locally,
-and `memset32_` and `stream_write_value32_` write one address. On two H200 with torch 2.11, each of the CUDA backend's refuses
-ordinary memory there, and takes it for its other arguments."""
+"""By operator (all its overloads), the arguments that other processes read or write directly.
+
+The source is torch's implementation (`torch/csrc/distributed/c10d/symm_mem`): arguments that an operator
+looks up (`rendezvous`) and refuses if the lookup fails, and those that NVSHMEM accesses in its symmetric
+heap. Arguments in any memory are not listed: all other `_low_contention_*` and `fused_*` copy them into their
+workspace, outputs of `*_out` are written locally, and `memset32_` and `stream_write_value32_` write one
+address. Measured on two H200 with torch 2.11: each operator of the CUDA backend refuses ordinary memory for
+these arguments, and accepts it for the others.
+"""
 
 _WAITING = """
     multimem_all_gather_out multimem_all_reduce_ multimem_one_shot_all_reduce multimem_one_shot_all_reduce_out
@@ -72,16 +76,16 @@ _WAITING = """
     one_shot_all_reduce_out reduce_scatter_out two_shot_all_reduce_ two_shot_all_reduce_out
 """
 WAITING = frozenset(f"{NAMESPACE}::{name}" for name in _WAITING.split())
-"""Operators after which no other process reads or writes these arguments: their kernels end with a barrier of all processes
-(`sync_remote_blocks` in `CUDASymmetricMemoryOps.cu`). Others put, get and signal."""
+"""Operators after which no other process accesses these arguments: their kernels end with a barrier of all
+processes (`sync_remote_blocks` in `CUDASymmetricMemoryOps.cu`). The other operators put, get and signal."""
 
 _WORKSPACE = """
     _low_contention_all_gather _low_contention_reduce_scatter fused_all_gather_matmul fused_all_gather_scaled_matmul
     fused_matmul_reduce_scatter fused_scaled_matmul_reduce_scatter
 """
 WORKSPACE = frozenset(f"{NAMESPACE}::{name}" for name in _WORKSPACE.split())
-"""Operators that take any memory, and communicate through symmetric memory that torch keeps for their group: one for all of them, as
-large as the largest call needs it."""
+"""Operators that accept any memory and communicate through torch's symmetric workspace of the group, which
+all of them share and which is as large as the largest call requires."""
 
 _GIVE_UP = """
     aten::_resize_output_: self
@@ -95,43 +99,45 @@ _GIVE_UP = """
     streams::record_stream: tensor
 """
 GIVE_UP_STORAGE: Mapping[str, tuple[str, ...]] = MappingProxyType(dict(_rows(_GIVE_UP)))
-"""By operator, the arguments whose storage it takes new memory for, hands to another tensor, or leaves to the allocator
-of the device. Symmetric memory is not that allocator's: `record_stream` keeps nothing of it from being used again, and its
-storage cannot be resized, as torch says."""
+"""By operator, the arguments whose storage it reallocates, moves to another tensor, or registers with the
+device's allocator. Symmetric memory does not belong to that allocator: `record_stream` does not delay its
+reuse, and torch refuses to resize its storage."""
 
 
 def _looked_up(table: Mapping[str, tuple[str, ...]], schema: ir.OpSchema) -> tuple[str, ...]:
-    """The arguments that a table names for an operator, or for the one that it runs, and that the schema has."""
+    """Returns the tensor arguments of the schema that a table lists for the operator, or for the one that it
+    runs."""
     names = {n for called in called_names(schema.name) for n in table.get(called.partition(".")[0], ())}
     return tuple(a.name for a in schema.args if a.name in names and a.is_tensor) if names else ()
 
 
 def needed_symmetric(schema: ir.OpSchema) -> tuple[str, ...]:
-    """The arguments of an operator that are known to need symmetric memory, in the order of its schema."""
+    """Returns the arguments of an operator that require symmetric memory, in the order of its schema."""
     return _looked_up(SYMMETRIC_ARGUMENTS, schema)
 
 
 def needs_multicast(name: str) -> bool:
-    """Whether the operator of this name works through a multicast object of its memory."""
+    """Returns whether the operator of this name requires a multicast object of its memory."""
     return name.startswith(f"{NAMESPACE}::") and ("multimem" in name or "multicast" in name)
 
 
 def uses_workspace(schema: ir.OpSchema) -> bool:
-    """Whether an operator communicates through symmetric memory that is none of its arguments."""
+    """Returns whether an operator communicates through symmetric memory other than its arguments."""
     return any(called.partition(".")[0] in WORKSPACE for called in called_names(schema.name))
 
 
 def waits_for_all(schema: ir.OpSchema) -> bool:
-    """Whether an operator is over for all processes when it is for this one."""
+    """Returns whether an operator completes for all processes when it completes for this one."""
     return any(called.partition(".")[0] in WAITING for called in called_names(schema.name))
 
 
 def gives_up(schema: ir.OpSchema) -> tuple[str, ...]:
-    """The arguments of an operator that must not be symmetric memory, in the order of its schema."""
+    """Returns the arguments of an operator that must not be symmetric memory, in the order of its schema."""
     return _looked_up(GIVE_UP_STORAGE, schema)
 
 
 def missing_symmetric(declared: Iterable[str], schema: ir.OpSchema) -> str:
-    """The first argument that is known to need symmetric memory and is not among those declared; '' for none."""
-    stated = frozenset(declared)
-    return next((name for name in needed_symmetric(schema) if name not in stated), "")
+    """Returns the first argument that requires symmetric memory and is not declared so; '' if there is
+    none."""
+    names = frozenset(declared)
+    return next((name for name in needed_symmetric(schema) if name not in names), "")

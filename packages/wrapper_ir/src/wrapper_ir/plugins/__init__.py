@@ -1,1 +1,1 @@
-"""Protocols of other packages (frontends, emitters, machines, kernel runtimes, passes) and how they are found."""
+"""Protocols of plug-ins (frontends, emitters, machines, kernel runtimes, passes), and their registry."""

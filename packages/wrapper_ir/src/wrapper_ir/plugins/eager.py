@@ -1,4 +1,4 @@
-"""What frontends may offer besides `protocols.Frontend`: running a model without compiling it."""
+"""Optional capability of frontends: run a model without compiling it."""
 
 from __future__ import annotations
 
@@ -9,31 +9,32 @@ from typing import Any, Protocol, runtime_checkable
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EagerValue:
-    """What one node of a model's graph computed, in the library that the model is written in."""
+    """Result of one node of a model's graph, as an object of the model's library."""
 
     node: str
-    """Its name, as `Provenance.nodes` has it."""
-    value: Any  # a tensor of the library, or a number
+    """Name of the node, as in `Provenance.nodes`."""
+    value: object
+    """A tensor of the library, or a number."""
 
 
 class EagerRun(Protocol):
     """A model, ready to run node by node."""
 
     @property
-    def constants(self) -> Mapping[str, Any]:
-        """The model's tensors that a capture makes constants of, by the names of those."""
+    def constants(self) -> Mapping[str, object]:
+        """Tensors of the model that become constants of a capture, by the names of the constants."""
 
     def values(self) -> Iterator[EagerValue]:
-        """Runs the model on its example arguments; each node right after it has run."""
+        """Runs the model on its example arguments; yields each result when its node has run."""
 
 
 @runtime_checkable
 class EagerFrontend(Protocol):
-    """What a `Frontend` offers besides where it can run a model without compiling it, node by node of the graph that ops come
-    from. `wir compare --with eager` asks for it."""
+    """Optional frontend capability: run a model node by node without compiling it
+    (`wir compare --with eager`)."""
 
     # Any: as in `Frontend.capture`
     def eager(
         self, model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None, **options: Any
     ) -> EagerRun:
-        """The run of `model` called with these arguments; `options` as in `capture`."""
+        """Returns a run of `model` with these arguments; `options` are as in `capture`."""

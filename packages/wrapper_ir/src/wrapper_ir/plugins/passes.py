@@ -1,4 +1,5 @@
-"""What a pass is: a frozen dataclass of options with a name, and one pure function from program to program."""
+"""Base class of passes: a frozen dataclass of options with a name, and one pure function from program to
+program."""
 
 from __future__ import annotations
 
@@ -15,35 +16,43 @@ from wrapper_ir.support.collection import paused_collection
 
 @dataclasses.dataclass(frozen=True)
 class Pass(ABC):
-    """Base of all passes. Fields are the options; they are of type bool, int, str or an enum with str values, and
-    have defaults. The textual form is `name` or `name{option=value,flag=true}`; a text with commas is in double quotes."""
+    """Base of all passes. Its fields are the options, of type bool, int, str or an enum with str values, with
+    defaults.
+
+    The textual form is `name` or `name{option=value,flag=true}`; a text with commas is in double quotes.
+    """
 
     name: ClassVar[str]
     repairs: ClassVar[frozenset[str]] = frozenset()
-    """Codes of verifier rules that the input may break, because the pass mends them."""
+    """Codes of verifier rules that the input may violate because the pass repairs them."""
 
     def run(self, program: ir.Program, analyses: Analyses | None = None) -> ir.Program:
-        """The transformed program, the argument itself where there is nothing to change; `analyses` is the argument's memo,
-        where the caller has one."""
+        """Returns the transformed program, or the argument itself if nothing changes.
+
+        `analyses` is the argument's memo, if the caller has one.
+        """
         with paused_collection():
             return self.transform(Analyses.of(program, analyses))
 
     @abstractmethod
     def transform(self, analyses: Analyses) -> ir.Program:
-        """The transformed program of this memo."""
+        """Returns the transformed program of this memo."""
 
     def comparable(self, before: ir.Program, after: ir.Program) -> tuple[ir.Program, ir.Program]:
-        """Two programs that do the same if the pass kept what its argument does: argument and result themselves, but for
-        what the pass is there to change."""
+        """Returns two programs that are equivalent if the pass is correct.
+
+        They are argument and result, without the behavior that the pass intentionally changes.
+        """
         return before, after
 
     def around(self, artifact: Artifact, program: ir.Program) -> Artifact:
-        """The artifact with the pass's result, its signature and binaries changed as the program was."""
+        """Returns the artifact with the pass's result; signature and binaries follow the program's
+        changes."""
         return dataclasses.replace(artifact, program=program)
 
     @property
     def spec(self) -> str:
-        """The textual form: options that differ from their defaults, in order of declaration."""
+        """Textual form, with the options that differ from their defaults, in order of declaration."""
         options = []
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)  # the pass's own fields, by name
@@ -53,13 +62,17 @@ class Pass(ABC):
 
 
 def option_name(field: str) -> str:
-    """How an option is written: `from_`, which Python keeps for itself, is `from`."""
+    """Returns the name of a field's option: `from` for `from_`, since `from` is a keyword."""
     return field.rstrip("_").replace("_", "-")
 
 
 def _text(value: object) -> str:
-    if isinstance(value, enum.Enum):
-        return str(value.value)
-    if isinstance(value, str) and "," in value:
-        return f'"{value}"'
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    match value:
+        case enum.Enum():
+            return str(value.value)
+        case bool():
+            return str(value).lower()
+        case str() if "," in value:
+            return f'"{value}"'
+        case _:
+            return str(value)

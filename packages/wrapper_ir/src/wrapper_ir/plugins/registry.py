@@ -1,4 +1,4 @@
-"""Finds plug-ins by entry points; nothing is imported before it is asked for."""
+"""Registry of plug-ins by entry points, which are imported on first use."""
 
 from __future__ import annotations
 
@@ -19,18 +19,21 @@ _PACKAGES = {
     ("kernel_runtimes", "triton"): "triton-runtime",
     ("machines", "torch"): "py-wrapper",
 }
-"""This project's packages that provide entry points."""
+"""This project's packages, by the group and name of their entry points."""
 
 
 class _Groups(Protocol):
-    """The entry points of all groups: of a class of its own before Python 3.12."""
+    """The entry points of all groups, whose class differs before Python 3.12."""
 
     def select(self, *, group: str) -> EntryPoints: ...
 
 
 def declared(group: str) -> EntryPoints:
-    """The entry points of the group `wrapper_ir.<group>`. Those of all groups are read once, and again when a folder of `sys.path` has
-    changed: whoever loads kernels asks, and reading takes 10 ms."""
+    """Returns the entry points of the group `wrapper_ir.<group>`.
+
+    Entry points are cached until a folder of `sys.path` changes, because loading kernels calls this and
+    reading takes 10 ms.
+    """
     path = tuple((folder or os.getcwd(), _changed(folder or ".")) for folder in sys.path)
     return _installed(path).select(group=f"wrapper_ir.{group}")
 
@@ -44,26 +47,30 @@ def _changed(path: str) -> int | None:
 
 @lru_cache(maxsize=16)
 def _installed(path: tuple[tuple[str, int | None], ...]) -> _Groups:
-    """What stands on `sys.path`, which is `path` with the times of the folders' last changes."""
+    """Reads all entry points; `path` is `sys.path` with the folders' modification times, as a cache key."""
     return entry_points()
 
 
 def plugin_names(group: str) -> tuple[str, ...]:
-    """Names declared in an entry-point group (`emitters`, `frontends`, `kernel_runtimes`, `machines`), sorted."""
+    """Returns the sorted names in an entry-point group (`emitters`, `frontends`, `kernel_runtimes`,
+    `machines`)."""
     return tuple(sorted({e.name for e in declared(group)}))
 
 
 def plugin(group: str, name: str) -> object:
-    """What is registered under `name` in the entry-point group `wrapper_ir.<group>`; packages may have groups of their own.
-    Raises PluginError WIR901, WIR902, WIR903."""
+    """Loads the plug-in `name` of the entry-point group `wrapper_ir.<group>`; packages may define further
+    groups.
+
+    Raises PluginError: WIR901 missing, WIR902 declared twice, WIR903 it does not load.
+    """
     full = f"wrapper_ir.{group}"
-    found = tuple(declared(group).select(name=name))
-    values = {e.value for e in found}
-    if not found:
-        known = ", ".join(plugin_names(group)) or "none"
+    entries = tuple(declared(group).select(name=name))
+    values = {e.value for e in entries}
+    if not entries:
+        names = ", ".join(plugin_names(group)) or "none"
         raise PluginError(
             "WIR901",
-            f"no entry point {name!r} in group {full!r} (installed: {known})",
+            f"no entry point {name!r} in group {full!r} (installed: {names})",
             hint=_how_to_get(group, name),
         )
     if len(values) > 1:
@@ -71,12 +78,12 @@ def plugin(group: str, name: str) -> object:
             "WIR902", f"entry point {name!r} in group {full!r} is declared twice: {sorted(values)}"
         )
     try:
-        return found[0].load()
+        return entries[0].load()
     except Exception as error:
         missing = error.name if isinstance(error, ModuleNotFoundError) else None
         raise PluginError(
             "WIR903",
-            f"entry point {found[0].value!r} ({full}) does not load: {error}",
+            f"entry point {entries[0].value!r} ({full}) does not load: {error}",
             hint=f"pip install {missing.partition('.')[0]}" if missing else "",
         ) from error
 
@@ -89,31 +96,31 @@ def _how_to_get(group: str, name: str) -> str:
 
 
 def emitter(name: str) -> Emitter[Any]:  # Any: each emitter has its own result type
-    """The emitter registered under `name`; raises PluginError WIR901, WIR902, WIR903."""
+    """Loads the emitter `name`. Raises PluginError WIR901, WIR902, WIR903."""
     return cast("Emitter[Any]", plugin("emitters", name))  # entry points are untyped
 
 
 def emitter_names() -> tuple[str, ...]:
-    """All installed emitters."""
+    """Returns the names of all installed emitters."""
     return plugin_names("emitters")
 
 
 def frontend(name: str) -> Frontend:
-    """The frontend registered under `name`; raises PluginError."""
+    """Loads the frontend `name`. Raises PluginError."""
     return cast("Frontend", plugin("frontends", name))  # entry points are untyped
 
 
 def kernel_runtime(kind: str) -> KernelRuntime:
-    """The runtime for kernels of this kind; raises PluginError."""
+    """Loads the runtime for kernels of this kind. Raises PluginError."""
     return cast("KernelRuntime", plugin("kernel_runtimes", kind))  # entry points are untyped
 
 
 def tuning_runtime(kind: str) -> KernelRuntime:
-    """The same runtime, which tunes kernels at their first launches where it can."""
-    found = kernel_runtime(kind)
-    return found.with_tuning() if isinstance(found, TuningRuntime) else found
+    """Loads the runtime for kernels of this kind, which tunes kernels at their first launches if it can."""
+    runtime = kernel_runtime(kind)
+    return runtime.with_tuning() if isinstance(runtime, TuningRuntime) else runtime
 
 
 def machine(name: str) -> Machine[Any]:  # Any: each machine has its own tensor type
-    """The machine registered under `name`; raises PluginError."""
+    """Loads the machine `name`. Raises PluginError."""
     return cast("Machine[Any]", plugin("machines", name))  # entry points are untyped

@@ -1,4 +1,4 @@
-"""What a kernel runtime offers besides where it can launch again what operators of a tensor library have launched."""
+"""Optional runtime capability: replay the kernel launches of a library's operators."""
 
 from __future__ import annotations
 
@@ -10,44 +10,52 @@ from wrapper_ir import ir
 
 
 class OperatorRepeater(Protocol):
-    """Launches again, on one device, what operators of a tensor library have launched before."""
+    """Replays, on one device, the launches of a tensor library's operators."""
 
     def new_stream(self) -> int:
-        """A raw stream that nobody else has. Raises OSError."""
+        """Creates a raw stream for exclusive use. Raises OSError."""
 
     def repeated(
         self, operator: Repeatable, record: Callable[..., object | None], calls: int
     ) -> RepeatedOperator:
-        """What calls an operator or launches its kernels again. A call with the same numbers and layouts, addresses, stream and settings
-        as two before launches what the second one did; others, and all while a watcher gives something true, are the operator's. The
-        second one is `record`'s, which gives what lies between `begin` and `end`, or None. Of an operator that makes its results it calls the
-        operator, too, and gives two things: what `movable` gives, or None, and these results. Made for a program with so many `calls`."""
+        """Returns a callable that calls an operator or replays its launches, for a program with this many
+        `calls`.
+
+        A call with the same numbers, layouts, addresses, stream and settings as two earlier ones replays the
+        launches of the second. All others call the operator, and so does every call while a watcher returns
+        something true. `record` runs the second call and returns the work between `begin` and `end`, or None.
+        For an operator that allocates its results, `record` also calls the operator, and returns the result
+        of `movable` (or None) with these results.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class Repeatable:
-    """An operator whose launches follow from its arguments and from `settings`. It writes its last argument and gives it back, unless it
-    makes its results. `watchers` say whether somebody else has to see that it is called. Any: the operator's own arguments."""
+    """An operator whose launches depend only on its arguments and on `settings`.
+
+    It writes and returns its last argument, unless it allocates its results (`makes_results`). `watchers`
+    tell whether another observer (such as a profiler) must see the calls.
+    """
 
     name: str
-    function: Callable[..., Any]
+    function: Callable[..., Any]  # Any: the operator's results
     settings: tuple[Callable[[], Hashable], ...]
     watchers: tuple[Callable[[], object], ...]
     makes_results: bool = False
 
 
 class RepeatedOperator(Protocol):
-    """An operator, and what it takes to see what it launches."""
+    """An operator whose launches can be recorded and replayed."""
 
-    # Any: the operator's own arguments
+    # Any: the operator's arguments and results
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """One call."""
+        """Calls the operator or replays its launches."""
 
     def begin(self, stream: int) -> None:
-        """Records what is queued on a raw stream from now on."""
+        """Starts to record the work queued on a raw stream."""
 
     def end(self, stream: int) -> object | None:
-        """What was queued since then; None where that cannot be repeated."""
+        """Stops recording; returns the recorded work, or None if it cannot be replayed."""
 
     def movable(
         self,
@@ -56,18 +64,24 @@ class RepeatedOperator(Protocol):
         results: tuple[tuple[int, int, int], ...],
         kept: tuple[tuple[int, int], ...],
         others: tuple[tuple[int, int], ...],
-        make: Callable[[], tuple[Any, ...]],
+        make: Callable[[], tuple[object, ...]],
     ) -> object | None:
-        """`second`, for results that lie elsewhere in each call. Two recordings of one call were made with results at other addresses:
-        `results` has for each storage where it began in `first`, its bytes, and where it began in `second`. The two may differ by
-        these addresses, by addresses in `kept`, memory that stays for such kernels (begin, bytes), and by what nobody has set; None where
-        they may differ by more: addresses in `others`, or how far results lie apart. `make` gives a tuple: the operator's
-        results, then a tensor at the begin of each storage. Raises ValueError for more than 256 pieces of memory."""
+        """Returns the recording `second` for results at other addresses in each call, or None.
+
+        `first` and `second` record the same call with results at different addresses. `results` has for each
+        storage its address in `first`, its size in bytes, and its address in `second`. The recordings may
+        differ in these addresses, in addresses of `kept` (address, bytes), memory reserved for such kernels,
+        and in uninitialized bytes. None is returned if they may differ otherwise: in addresses of `others`,
+        or in distances between results. `make` returns the operator's results, followed by a tensor at the
+        start of each storage.
+
+        Raises ValueError for more than 256 pieces of memory.
+        """
 
 
 @runtime_checkable
 class RepeatingRuntime(Protocol):
-    """What a `KernelRuntime` offers besides where it can launch what operators of a tensor library launched."""
+    """Optional runtime capability: replay the launches of a tensor library's operators."""
 
     def operator_repeater(self, device: ir.Device) -> OperatorRepeater | None:
-        """What does so on a device; None where the runtime cannot."""
+        """Returns the repeater of a device; None if unsupported."""

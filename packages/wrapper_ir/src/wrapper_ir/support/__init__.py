@@ -1,1 +1,1 @@
-"""Modules that know nothing of programs: lazy imports, files, quoting, tokens, versions of stored forms."""
+"""Utilities independent of programs: lazy imports, files, quoting, tokens, versions of stored forms."""

@@ -1,7 +1,7 @@
-"""Pausing Python's cyclic garbage collector around work that allocates much and leaves no cycles.
+"""Pauses of Python's cyclic garbage collector during work that allocates many objects and leaves no cycles.
 
-Programs are large heaps of immutable objects; without a pause the collector walks all of them again and again while
-a pass or a check makes its own, which costs more than the work (measured: half of a verification of 100,000 ops).
+Programs are large heaps of immutable objects. Without a pause, the collector traverses them repeatedly while
+a pass or a check allocates (measured: half the time of verifying 100,000 ops).
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def paused_collection() -> Iterator[None]:
-    """Switches automatic collection off inside, and on again afterwards if it was on. It is the interpreter's own
-    switch: other threads are not collected either for that time."""
+    """Disables automatic collection inside the block, for all threads, and restores it afterwards."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -1,7 +1,8 @@
-"""Files that other processes may write: reading by copying or mapping, writing by renaming.
+"""Reading and atomic writing of files that other processes may write.
 
-Small files are copied, so that later changes have no effect. Large files are mapped. Replace a mapped file by renaming,
-never write it in place: `MappedFile.check` detects changes before a call, and nothing can detect changes during one.
+Small files are copied, so that later changes have no effect. Large files are mapped. Replace a mapped file by
+renaming, never write it in place: `MappedFile.check` detects changes before a call, but nothing detects
+changes during one.
 """
 
 from __future__ import annotations
@@ -25,17 +26,20 @@ from wrapper_ir.errors import ArtifactError
 MAP_FROM = 1 << 26
 """Files of at least this many bytes are mapped, smaller ones are copied."""
 MAX_TEXT = 1 << 30
-"""Texts of more bytes are refused."""
+"""Longer texts (in bytes) are refused."""
 
 
 class MappedFile:
-    """A mapped file as it was when it was opened. It keeps a descriptor: the file may lose its name meanwhile, or the
-    name may come to mean another file, and the mapped bytes stay."""
+    """A mapped file in its state when opened.
+
+    It keeps a descriptor, so the mapped bytes stay even if the file is deleted or its name refers to another
+    file.
+    """
 
     __slots__ = ("__weakref__", "_descriptor", "_digest", "_path", "_payload", "_seen")
 
     def __init__(self, path: str, descriptor: int) -> None:
-        """Takes a copy of an open descriptor. Raises OSError."""
+        """Duplicates an open descriptor. Raises OSError."""
         self._path = path
         self._descriptor = os.dup(descriptor)
         weakref.finalize(self, os.close, self._descriptor)
@@ -44,20 +48,27 @@ class MappedFile:
         self._digest = ""
 
     def __deepcopy__(self, memo: dict[int, object]) -> MappedFile:
-        """Itself: a copy would watch the same file."""
+        """Returns the object itself, because a copy would watch the same file."""
         return self
 
     def expect(self, payload: memoryview, digest: str) -> None:
-        """Sets the sha256 (hex) of a part of the mapped bytes, so that `check` can tell a new name or owner from new bytes
-        with an old modification time."""
+        """Sets the sha256 (hex) of a part of the mapped bytes.
+
+        With it, `check` distinguishes a changed name or owner from changed bytes with an old modification
+        time.
+        """
         self._payload, self._digest = payload, digest
 
     def check(self) -> None:
-        """Raises ArtifactError WIR713 where the file was written, or made longer or shorter, since it was opened."""
-        now, seen = os.fstat(self._descriptor), self._seen
-        if now.st_ctime_ns == seen.st_ctime_ns and now.st_size == seen.st_size:
+        """Raises ArtifactError WIR713 if the file was written or resized since it was opened."""
+        now, before = os.fstat(self._descriptor), self._seen
+        if now.st_ctime_ns == before.st_ctime_ns and now.st_size == before.st_size:
             return  # every write updates ctime, and no program can set it
-        if now.st_size != seen.st_size or now.st_mtime_ns != seen.st_mtime_ns or not self._is_as_expected():
+        if (
+            now.st_size != before.st_size
+            or now.st_mtime_ns != before.st_mtime_ns
+            or not self._is_as_expected()
+        ):
             raise self._changed(now)
         self._seen = now
 
@@ -76,22 +87,21 @@ class MappedFile:
 
 
 def check_files(files: Sequence[MappedFile]) -> None:
-    """Calls `MappedFile.check` of each; every engine does so before it runs a program."""
+    """Calls `MappedFile.check` of each file. Every engine calls this before it runs a program."""
     for file in files:
         file.check()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FileBytes:
-    """A file's bytes, at an address that is a multiple of a page; `file` where they are mapped."""
+    """A file's bytes at a page-aligned address; `file` is None unless they are mapped."""
 
     data: memoryview
     file: MappedFile | None = None
 
 
 def opened(path: str | os.PathLike[str], buffering: int = -1) -> BinaryIO:
-    """Opens a file for reading. Raises OSError, also for anything that is not a regular file: a pipe has no end, and reading a device
-    may have effects."""
+    """Opens a regular file for reading. Raises OSError, also for pipes, which may not end, and devices."""
     return open(path, "rb", buffering=buffering, opener=_open_regular)
 
 
@@ -104,7 +114,8 @@ def _open_regular(path: str, flags: int) -> int:
 
 
 def read_text(path: str | os.PathLike[str], limit: int = MAX_TEXT) -> str:
-    """The text of a regular file. Raises OSError, ValueError for one that is not UTF-8 or has more than `limit` bytes."""
+    """Returns the text of a regular file. Raises OSError, and ValueError for invalid UTF-8 or more than
+    `limit` bytes."""
     with opened(path) as file:
         data = file.read(limit + 1)
     if len(data) > limit:
@@ -113,29 +124,34 @@ def read_text(path: str | os.PathLike[str], limit: int = MAX_TEXT) -> str:
 
 
 def read_bytes(path: str | os.PathLike[str], map_from: int = MAP_FROM) -> FileBytes:
-    """The bytes of a file: mapped from `map_from` bytes on, otherwise copied. Raises OSError, ValueError for an empty
-    file, and ArtifactError WIR713 for one that is written meanwhile."""
+    """Returns the bytes of a file, mapped if it has `map_from` bytes or more, otherwise copied.
+
+    Raises OSError, ValueError for an empty file, and ArtifactError WIR713 for one that is written meanwhile.
+    """
     with cast(RawIOBase, opened(path, buffering=0)) as file:
         watch = MappedFile(os.fspath(path), file.fileno())
         size = os.fstat(file.fileno()).st_size
         if size >= max(map_from, 1):
-            # Whoever writes there all the same, through a tensor over the bytes, gets a page of this process and no crash.
+            # With copy-on-write, a write through a tensor over the bytes changes only this process's page.
             mapped = mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY)
             return FileBytes(memoryview(mapped).toreadonly(), watch)
-        copy = mmap.mmap(-1, size)  # memory of this process, which starts at a page
-        with memoryview(copy) as room:
-            done = 0
-            while count := file.readinto(room[done:]):
-                done += count
+        copy = mmap.mmap(-1, size)  # anonymous, page-aligned memory
+        with memoryview(copy) as target:
+            position = 0
+            while count := file.readinto(target[position:]):
+                position += count
         watch.check()
         return FileBytes(memoryview(copy).toreadonly())
 
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[str]:
-    """The name of a temporary file, which gets the name `path` at the end, complete and on disk, with ordinary
-    permissions. An older file stays as it was until then, where the block raises too, and for whoever has mapped it.
-    Raises OSError."""
+    """Yields the name of a temporary file, which is renamed to `path` at the end, complete, synced, with
+    default permissions.
+
+    An older file stays unchanged until then, also if the block raises, and for processes that mapped it.
+    Raises OSError.
+    """
     target = Path(path)
     descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".tmp", dir=target.parent)
     os.close(descriptor)

@@ -1,4 +1,4 @@
-"""Public names of a package that are loaded when they are first used (PEP 562)."""
+"""Lazy loading of a package's public names on first use (PEP 562)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from importlib import import_module
 def loaded_on_use(
     package: str, home: Mapping[str, str]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """`__getattr__` and `__dir__` for the package `package`, where `home` says the module, relative to the package, of each
-    name. A name that was used is an attribute of the package from then on."""
+    """Returns `__getattr__` and `__dir__` of a package.
+
+    `home` has the module, relative to the package, of each name. A loaded name becomes an attribute of the
+    package.
+    """
 
     def load(name: str) -> object:
         module = home.get(name)

@@ -1,7 +1,7 @@
-"""Versions of the stored forms, and how an older document becomes one that is read today.
+"""Versions of the stored forms, and upgrades of older documents.
 
-Each form has a version of its own. Before the first release a change raises the number, and older files are refused by
-name. After it, a change adds an `Upgrader` too.
+Each form has a separate version. Before the first release, a change raises the number, and older files are
+refused. After it, a change also adds an `Upgrader`.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Upgrader:
-    """One step: `apply` makes a document of version `target` of one of version `source`.
+    """One upgrade step: `apply` converts a document of version `source` to version `target`.
 
-    It changes what differs; all other fields, optional ones included, are carried along.
+    It changes only the differences; all other fields, including optional ones, are preserved.
     """
 
     source: str
@@ -28,28 +28,28 @@ class Upgrader:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A stored form: what messages call it, the version that is written and read, the steps from older versions."""
+    """A stored form: its name in messages (`what`), the current version, and upgrades from older versions."""
 
     what: str
     version: str
     upgraders: tuple[Upgrader, ...] = ()
 
     def steps(self, version: str) -> tuple[Upgrader, ...] | None:
-        """What leads from `version` to today's, in order; None where nothing does."""
-        found: list[Upgrader] = []
+        """Returns the upgrades from `version` to the current one, in order; None if there are none."""
+        steps: list[Upgrader] = []
         while version != self.version:
             step = next((u for u in self.upgraders if u.source == version), None)
-            if step is None or step in found:
+            if step is None or step in steps:
                 return None
-            found.append(step)
+            steps.append(step)
             version = step.target
-        return tuple(found)
+        return tuple(steps)
 
     def refusal(self, version: str) -> str:
-        """The message for a version that is not read."""
+        """Returns the message for an unsupported version."""
         return (
-            f"this is {self.what} of version {version[:40]}, this package reads {self.version}; make it again with "
-            "this release, or read it with the one that wrote it"
+            f"this is {self.what} of version {version[:40]}, this package reads {self.version}; "
+            "make it again with this release, or read it with the one that wrote it"
         )
 
 

@@ -1,7 +1,7 @@
-"""One function for each place where a program's text stands in other text.
+"""Quoting of a program's names, strings and comments, one function per context.
 
-`text_form` is the IR's own text; `python_code` and `cpp_code` are for emitters: every name, string and comment of a program
-is any text at all (quotes, line breaks, NUL, lone surrogates), and none of it may become code.
+`text_form` is for the IR's text, `python_code` and `cpp_code` are for emitters. Texts of a program are
+arbitrary (quotes, line breaks, NUL, lone surrogates), and none of them may become code.
 """
 
 from wrapper_ir.escapes import escape, printable, terminal_text

@@ -1,7 +1,8 @@
-r"""A program's text in C++ source: what an identifier, a string and a comment may hold.
+r"""Quoting in C++ source: identifiers, strings and comments.
 
-Before it reads a token, a compiler may replace trigraphs (`??/` is a backslash) and joins a line that ends in a backslash
-(GCC: also one before spaces) with the next one; both are told apart here, whatever the standard chosen.
+Before tokenization, a compiler may replace trigraphs (`??/` is a backslash), and joins a line that ends in
+a backslash (GCC: also before trailing spaces) with the next one. The quoted text contains neither, for any
+C++ standard.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ xor xor_eq
 assert defined errno linux main restrict std unix
 """
 _RESERVED = frozenset(_WORDS.split())
-"""Keywords of C++ to 2026, alternative tokens, and macros or names that mean something without a declaration."""
+"""Keywords up to C++26, alternative tokens, and predefined macros and names."""
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SPACE = re.compile(r"[ \t\n\r\f\v]+")
 _TRIGRAPH = re.compile(r"(?<=\?)\?")
@@ -31,8 +32,8 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def is_cpp_name(text: str) -> bool:
-    """Whether `text` is an ASCII identifier that a program may declare: no keyword, nothing that is reserved to the
-    implementation (`__x`, `x__y`, `_X`)."""
+    """Returns whether `text` is an ASCII identifier that is neither a keyword nor reserved (`__x`, `x__y`,
+    `_X`)."""
     return _NAME.fullmatch(text) is not None and not _is_reserved(text)
 
 
@@ -41,13 +42,14 @@ def _is_reserved(name: str) -> bool:
 
 
 def cpp_identifier(text: str) -> str:
-    """`text` as an identifier for which `is_cpp_name` holds; different texts may give the same one (`cpp_names` tells them
-    apart)."""
+    """Returns `text` as an identifier that satisfies `is_cpp_name`. It may be equal for different texts,
+    unlike those of `cpp_names`."""
     return cpp_names()(text)
 
 
 class _CppNamer(Namer):
-    """Runs of `_` are shortened, and one in front is preceded by a letter: no number appended would make those free."""
+    """Namer that shortens runs of `_` and prefixes a leading one, because an appended number would not fix
+    either."""
 
     def __call__(self, wish: str) -> str:
         name = re.sub("__+", "_", ascii_identifier(wish)).rstrip("_") or "v"
@@ -55,13 +57,13 @@ class _CppNamer(Namer):
 
 
 def cpp_names(taken: Iterable[str] = ()) -> Namer:
-    """Gives out identifiers, for the values, symbols and functions of a translation unit or a function; `taken` is what the
-    emitter itself uses there."""
+    """Returns a namer for a translation unit or a function; `taken` are the names that the emitter uses
+    there."""
     return _CppNamer(_is_reserved, taken)
 
 
 def _octal(c: str) -> str:
-    # Of three digits at most, where a hexadecimal escape takes all that follow.
+    # An octal escape has at most three digits; a hexadecimal one would include all following digits.
     return "".join(f"\\{byte:03o}" for byte in c.encode("utf-8", "surrogatepass"))
 
 
@@ -71,19 +73,23 @@ def _literal(text: str) -> str:
 
 
 def cpp_string(text: str) -> str:
-    """A string literal on one line that holds `text` in UTF-8; a lone surrogate as its three bytes. A NUL stands in the
-    array, so its length has to be taken from there: `std::string_view(s, sizeof(s) - 1)`."""
+    """Returns a one-line string literal of `text` in UTF-8, with lone surrogates as three bytes.
+
+    The literal may contain NULs, so take its length from the array: `std::string_view(s, sizeof(s) - 1)`.
+    """
     return _literal(text)
 
 
 def cpp_message(text: str) -> str:
-    """A string literal that is read by people and compilers only (`static_assert`, `#line`), where escapes of numbers are
-    not allowed: characters that do not print are spelled out (`\\u2028`)."""
+    """Returns a string literal for messages (`static_assert`, `#line`), which allow no numeric escapes.
+
+    Non-printable characters are spelled out (`\\u2028`).
+    """
     return _literal(printable(text))
 
 
 def _comment(text: str) -> str:
-    """One line of what prints, without trigraphs and without a backslash at its end."""
+    """Returns one printable line without trigraphs and without a trailing backslash."""
     line = printable(_SPACE.sub(" ", text).strip(" "))
     while "??" in line:
         line = line.replace("??", "? ?")
@@ -91,12 +97,15 @@ def _comment(text: str) -> str:
 
 
 def cpp_line_comment(text: str) -> str:
-    """What may stand after `//`: one line. Spaces and line breaks become a space, other characters that do not print their
-    escapes; a full stop follows a backslash at the end, which would join the next line."""
+    """Returns text for a `//` comment, on one line.
+
+    Runs of white space become one space, and other non-printable characters their escapes. A period follows a
+    trailing backslash, which would otherwise join the next line.
+    """
     return _comment(text)
 
 
 def cpp_block_comment(text: str) -> str:
-    """What may stand between `/*` and `*/`: as in `cpp_line_comment`, with a space in every `*/` and `/*`."""
+    """Returns text for a `/* */` comment, as `cpp_line_comment`, with a space in every `*/` and `/*`."""
     line = _comment(text).replace("*/", "* /").replace("/*", "/ *")
     return f"{line} " if line.endswith(("*", "/")) else line

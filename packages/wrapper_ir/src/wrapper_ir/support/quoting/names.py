@@ -1,4 +1,4 @@
-"""Distinct names of a target language for a program's names, which are any text."""
+"""Distinct identifiers of a target language for a program's names, which are arbitrary text."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ _ODD = re.compile(r"\W", re.ASCII)
 
 
 def ascii_identifier(text: str) -> str:
-    """`text` with every character that is not an ASCII letter, digit or `_` replaced by `_`; never empty, never a digit
-    first."""
+    """Replaces every character except ASCII letters, digits and `_` by `_`.
+
+    The result is never empty and never starts with a digit.
+    """
     name = _ODD.sub("_", text)
     return f"v{name}" if not name or name[0].isdigit() else name
 
 
 class Namer:
-    """Gives out identifiers that differ from each other, from `taken` and from what `is_reserved` says."""
+    """Creates identifiers that differ from each other, from `taken` and from reserved names."""
 
     def __init__(self, is_reserved: Callable[[str], bool], taken: Iterable[str] = ()) -> None:
         self._is_reserved = is_reserved
@@ -24,7 +26,7 @@ class Namer:
         self._numbers: dict[str, int] = {}
 
     def __call__(self, wish: str) -> str:
-        """`wish` as an identifier, with a number appended where it is taken."""
+        """Returns `wish` as an identifier, followed by a number if it is in use or reserved."""
         base = name = ascii_identifier(wish)
         number = self._numbers.get(base, 0)
         while name in self._taken or self._is_reserved(name):
@@ -35,11 +37,11 @@ class Namer:
         return name
 
     def claim(self, name: str) -> str:
-        """`name` itself, taken from now on: it may hide something else of that name."""
+        """Marks `name` as used and returns it, even if it hides another use of the name."""
         self._taken.add(name)
         return name
 
     @property
     def taken(self) -> frozenset[str]:
-        """All names given out so far, and those that were taken before."""
+        """All names in use, including the initial ones."""
         return frozenset(self._taken)

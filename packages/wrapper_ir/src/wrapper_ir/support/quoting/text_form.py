@@ -1,4 +1,4 @@
-"""Names and strings of the text form: bare where they are plain, quoted with escapes otherwise."""
+"""Names and strings of the text form: bare if they are plain, otherwise quoted with escapes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UNSAFE = re.compile(r'["\\]')
 
 
 def quote(text: str) -> str:
-    r"""`text` in double quotes; characters that do not print become `\n`, `\uXXXX` or `\UXXXXXXXX`."""
+    r"""Returns `text` in double quotes; non-printable characters become `\n`, `\uXXXX` or `\UXXXXXXXX`."""
     if text.isprintable():
         if '"' in text or "\\" in text:
             text = _UNSAFE.sub(r"\\\g<0>", text)
@@ -26,7 +26,7 @@ def quote(text: str) -> str:
 
 
 def unquote(token: str) -> str:
-    """The inverse of `quote`; raises ParseError WIR502 for an unknown escape or a missing quote."""
+    """Inverts `quote`. Raises ParseError WIR502 for an unknown escape or a missing quote."""
     if len(token) < 2 or token[0] != '"' or token[-1] != '"':
         raise ParseError("WIR502", "this string has no closing quote")
     inner = token[1:-1]
@@ -46,22 +46,23 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def value_name(name: str) -> str:
-    """The name of a value, kernel or function after its sigil: letters, digits, `_` and `.` stand bare."""
-    plain = name.isascii() and name.replace(".", "_").isidentifier()  # which is most, and found sooner
+    """Returns the name of a value, kernel or function after its sigil; letters, digits, `_` and `.` need no
+    quotes."""
+    plain = name.isascii() and name.replace(".", "_").isidentifier()  # most names; faster than the pattern
     return name if plain or _DOTTED.fullmatch(name) else quote(name)
 
 
 def plain_name(name: str) -> str:
-    """A name without sigil: an ASCII identifier stands bare."""
+    """Returns a name without sigil; an ASCII identifier needs no quotes."""
     return name if _PLAIN.fullmatch(name) else quote(name)
 
 
 def symbol_name(name: str) -> str:
-    """The name of a symbol: any identifier stands bare, as it does in expressions."""
+    """Returns the name of a symbol; an identifier needs no quotes, as in expressions."""
     return name if name.isidentifier() else quote(name)
 
 
 @lru_cache(maxsize=1 << 10)
 def target_name(name: str) -> str:
-    """An operator's name: `namespace::op.overload` stands bare."""
+    """Returns an operator's name; `namespace::op.overload` needs no quotes."""
     return name if _TARGET.fullmatch(name) else quote(name)

@@ -1,4 +1,4 @@
-"""Tokens of the text form, and what stands at a place among them: below expressions, types and programs."""
+"""Lexer and cursor of the text form, the layer below the parsers of expressions, types and programs."""
 
 from wrapper_ir.support.tokens.cursor import MAX_DEPTH, Cursor
 from wrapper_ir.support.tokens.lexer import BLOCK, Source, kind_of

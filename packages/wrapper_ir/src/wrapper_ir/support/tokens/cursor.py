@@ -1,4 +1,4 @@
-"""Reads tokens one after the other; knows nothing of expressions and programs."""
+"""Cursor over tokens, with readers of names, strings, numbers and lists."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from wrapper_ir.support.tokens.lexer import Source, kind_of
 T = TypeVar("T")
 
 MAX_DEPTH = 100
-"""Lists, parentheses, calls, signs and nodes of expressions may nest this deep; it keeps hostile text from exhausting the
-stack."""
+"""The maximum nesting of lists, parentheses, calls, signs and expression nodes, so that hostile text cannot
+exhaust the stack."""
 
 _SHOWN = 40
 _UNSEEN = {"EOF": "the end of the text", "NEWLINE": "the end of the line", "BLOCK": "a source block"}
 
 
 class Cursor:
-    """A place `at` in a list of tokens, and the simple things that can stand there."""
+    """A position `at` in a list of tokens, with readers of simple items."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
@@ -33,12 +33,12 @@ class Cursor:
         line, column = self.source.locate(self.at if index is None else index)
         raise ParseError(code, message, line=line, column=column, hint=hint)
 
-    def unexpected(self, wanted: str, code: str = "WIR500") -> NoReturn:
-        """Raises ParseError: something else stands here."""
-        self.fail(code, f"expected {wanted}, found {self.shown()}")
+    def unexpected(self, expected: str, code: str = "WIR500") -> NoReturn:
+        """Raises ParseError: the next token is not what was expected."""
+        self.fail(code, f"expected {expected}, found {self.shown()}")
 
     def shown(self) -> str:
-        """The next token for a message."""
+        """Returns the next token for a message."""
         token = self.tokens[self.at]
         text = f"`{token[:_SHOWN]}`" if len(token) <= _SHOWN else f"`{token[:_SHOWN]}...`"
         return _UNSEEN.get(kind_of(token), text)
@@ -51,7 +51,7 @@ class Cursor:
         return False
 
     def expect(self, token: str, code: str = "WIR500") -> None:
-        """Consumes this token; anything else is refused with `code`."""
+        """Consumes this token; any other raises ParseError with `code`."""
         if self.tokens[self.at] != token:
             self.unexpected(f"`{token}`", code)
         self.at += 1
@@ -62,7 +62,7 @@ class Cursor:
             self.at += 1
 
     def begins_line(self, starts: Callable[[str], bool]) -> bool:
-        """Goes to the next line if it begins so."""
+        """Advances to the next line if its first token satisfies `starts`."""
         here = self.at
         self.skip_lines()
         if starts(self.tokens[self.at]):
@@ -71,12 +71,12 @@ class Cursor:
         return False
 
     def end_line(self) -> None:
-        """Expects the end of the line."""
+        """Consumes the end of the line."""
         if not self.accept("\n"):
             self.unexpected("the end of the line")
 
     def items(self, close: str, read: Callable[[Self], T]) -> tuple[T, ...]:
-        """Items separated by commas, and `close`; line ends may stand between them, a comma after the last."""
+        """Reads items separated by commas, up to `close`. Line ends and a trailing comma are allowed."""
         out: list[T] = []
         tokens = self.tokens
         while True:
@@ -97,14 +97,14 @@ class Cursor:
         return tuple(out)
 
     def several(self, read: Callable[[Self], T]) -> list[T]:
-        """One item or more, separated by commas."""
+        """Reads one or more items, separated by commas."""
         out = [read(self)]
         while self.accept(","):
             out.append(read(self))
         return out
 
     def name(self, what: str) -> str:
-        """A bare or quoted name."""
+        """Reads a bare or quoted name."""
         token = self.tokens[self.at]
         if kind_of(token) != "NAME":
             return self.string(what)
@@ -112,7 +112,7 @@ class Cursor:
         return token
 
     def string(self, what: str = "a string") -> str:
-        """A quoted string."""
+        """Reads a quoted string."""
         token = self.tokens[self.at]
         if token[:1] != '"':
             self.unexpected(what)
@@ -120,7 +120,7 @@ class Cursor:
         return self._unquoted(token)
 
     def sigil(self, sigil: str, what: str) -> str:
-        """The name after `%` or `@`."""
+        """Reads the name after `%` or `@`."""
         token = self.tokens[self.at]
         if token[:1] != sigil or len(token) < 2:
             self.unexpected(what)
@@ -134,7 +134,7 @@ class Cursor:
             self.fail(error.code, error.message, self.at - 1, hint=error.hint)
 
     def integer(self, what: str = "an integer") -> int:
-        """A whole number, perhaps negative."""
+        """Reads an integer."""
         sign = -1 if self.accept("-") else 1
         token = self.tokens[self.at]
         if not (token.isascii() and token.isdecimal()):
@@ -147,7 +147,7 @@ class Cursor:
         return sign * number
 
     def number(self) -> int | float | bool:
-        """`true`, `-3`, `1.5`, `-inf`."""
+        """Reads a constant: `true`, `-3`, `1.5`, `-inf`."""
         if self.tokens[self.at] in ("true", "false"):
             self.at += 1
             return self.tokens[self.at - 1] == "true"
@@ -161,16 +161,16 @@ class Cursor:
         return -self.integer() if sign else self.integer()
 
     def choice(self, table: Mapping[str, T], what: str) -> T:
-        """The entry of the word that stands here; an unknown word is WIR503."""
+        """Reads a word and returns its entry; an unknown word is WIR503."""
         token = self.tokens[self.at]
-        found = table.get(token)
-        if found is None:
+        entry = table.get(token)
+        if entry is None:
             self.unknown(what, table)
         self.at += 1
-        return found
+        return entry
 
     def unknown(self, what: str, known: Collection[str], index: int | None = None) -> NoReturn:
-        """Raises WIR503 for an unknown word, with the nearest known one."""
+        """Raises ParseError WIR503 for an unknown word, with the nearest known word as a hint."""
         token = self.tokens[self.at if index is None else index]
         if kind_of(token) != "NAME":
             self.unexpected(what)

@@ -1,9 +1,10 @@
 r"""Tokens of the text form, as plain strings: a program of 100,000 ops has millions of them.
 
-What a token is shows in its first character: `%x` a value, `@f` a reference, `"..."` a string, `#1` a provenance
-mark, a digit a number, a letter a name (`aten::add.out` is one), `{{{` a source block with its braces' lines taken
-off, a newline the end of a line, '' the end of the text. Everything else is an operator. Blanks and comments
-are dropped: a comment starts at a `#` that no digit follows. Where a token stands is found again when it is asked for.
+The first character determines the kind: `%x` is a value, `@f` a reference, `"..."` a string, `#1` a
+provenance mark, a digit a number, a letter a name (`aten::add.out` is one), `{{{` a source block without
+its lines of braces, a newline the end of a line, '' the end of the text. Any other token is an operator.
+Blanks and comments are dropped; a comment starts at a `#` that no digit follows. Positions of tokens are
+recomputed on request.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ from typing import NamedTuple
 from wrapper_ir.errors import ParseError
 
 BLOCK = "{{{"
-"""First characters of a block token; no operator starts so."""
+"""Prefix of a block token; no operator starts with it."""
 
-_STRING = r'"(?:[^"\\\n]|\\.)*"?'  # a missing closing quote is noticed by whoever reads the string
+_STRING = r'"(?:[^"\\\n]|\\.)*"?'  # `unquote` reports a missing closing quote
 _TOKEN = re.compile(
     rf"""[ \t\r]*(?:\#(?![0-9])[^\n]*)?(
     \n
@@ -39,7 +40,7 @@ _KINDS = {'"': "STRING", "\n": "NEWLINE", "%": "VALUE", "@": "REFERENCE", "#": "
 
 
 class _Segment(NamedTuple):
-    """A stretch of text without blocks: its bounds, and the index of its first token."""
+    """A section of text without blocks: its bounds, and the index of its first token."""
 
     start: int
     end: int
@@ -47,7 +48,7 @@ class _Segment(NamedTuple):
 
 
 def kind_of(token: str) -> str:
-    """NAME, NUMBER, VALUE, REFERENCE, STRING, MARK, BLOCK, NEWLINE, OP or EOF."""
+    """Returns NAME, NUMBER, VALUE, REFERENCE, STRING, MARK, BLOCK, NEWLINE, OP or EOF."""
     c = token[:1]
     if c in _NAME_START or c > "\x7f":
         return "NAME"
@@ -60,7 +61,7 @@ def kind_of(token: str) -> str:
 
 
 class Source:
-    """A text with its tokens; `tokens` ends in a newline and two empty strings."""
+    """A text with its tokens; `tokens` ends with a newline and two empty strings."""
 
     def __init__(self, text: str) -> None:
         """Raises ParseError WIR504 for a source block without end."""
@@ -76,7 +77,7 @@ class Source:
         self.tokens += ["\n", "", ""]
 
     def _split(self) -> Iterator[tuple[int, int, str | None]]:
-        """(start, end, the source block after it) of each stretch without blocks."""
+        """Yields (start, end, the source block after it) of each section without blocks."""
         text, start, position = self.text, 0, 0
         while True:
             opener = _OPENER.search(text, position)
@@ -100,7 +101,7 @@ class Source:
             start = position = closing.end()
 
     def locate(self, index: int) -> tuple[int, int]:
-        """Line and column of a token, from 1."""
+        """Returns line and column of a token, from 1."""
         segment = self._segments[bisect_right(self._segments, index, key=lambda s: s.first) - 1]
         position = segment.end
         for number, match in enumerate(_TOKEN.finditer(self.text, segment.start, segment.end), segment.first):
@@ -114,10 +115,10 @@ class Source:
 
     @staticmethod
     def excerpt_of(text: str, line: int, column: int) -> str:
-        """The line of `text` with a caret under the column; a long line is cut around it."""
+        """Returns the line of `text` with a caret under the column; a long line is truncated around it."""
         lines = text.split("\n", line)
-        shown = lines[line - 1] if 0 < line <= len(lines) else ""
+        excerpt = lines[line - 1] if 0 < line <= len(lines) else ""
         first = max(0, column - 80)
         before = "..." if first else ""
-        shown = shown[first : first + 110].replace("\t", " ").rstrip("\r")
-        return f"  {before}{shown}\n  {' ' * (len(before) + column - 1 - first)}^"
+        excerpt = excerpt[first : first + 110].replace("\t", " ").rstrip("\r")
+        return f"  {before}{excerpt}\n  {' ' * (len(before) + column - 1 - first)}^"
