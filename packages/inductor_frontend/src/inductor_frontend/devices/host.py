@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
-
-# Any in this file: arguments and results of any operator.
 
 
 class ComputeOnHost(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's base class
@@ -19,11 +16,11 @@ class ComputeOnHost(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
 
     def __torch_dispatch__(
         self,
-        func: Callable[..., Any],
+        func: Callable[..., object],
         types: object,
-        args: tuple[Any, ...] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
+        args: tuple[object, ...] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:
         """Calls `func` with the CPU in place of a GPU."""
         keywords = dict(kwargs or {})
         if not any(isinstance(x, FakeTensor) for x in pytree.tree_leaves((args, keywords))):
@@ -31,11 +28,11 @@ class ComputeOnHost(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torc
         return func(*args, **keywords)
 
 
-def folding_on_host(run: Callable[..., Any]) -> Callable[..., Any]:
+def folding_on_host(run: Callable[..., object]) -> Callable[..., object]:
     """Wraps the method that folds constants of a graph. That method disables modes which were active
     before."""
 
-    def run_node(folder: Any, node: Any) -> Any:
+    def run_node(folder: object, node: object) -> object:
         with ComputeOnHost():  # type: ignore[no-untyped-call]  # as above
             return run(folder, node)
 

@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
-from torch.fx.node import map_aggregate
+from torch.fx.node import Argument, map_aggregate
 from torch.utils import _pytree as pytree
 
 from inductor_frontend.errors import CaptureError
-
-# Any in this file: arguments and values of nodes.
 
 
 def moved_program(program: ExportedProgram, device: torch.device) -> ExportedProgram:
@@ -31,7 +28,7 @@ def moved_program(program: ExportedProgram, device: torch.device) -> ExportedPro
     """
     moved = copy.copy(program)
     moved._graph_module = copy.deepcopy(program.graph_module)
-    fakes: dict[int, Any] = {}
+    fakes: dict[int, FakeTensor] = {}
     nodes = zip(_nodes(program.graph_module), _nodes(moved.graph_module), strict=True)
     for original, node in nodes:
         _check(node, device)
@@ -63,17 +60,17 @@ def _check(node: fx.Node, device: torch.device) -> None:
         )
 
 
-def _elsewhere(argument: Any, device: torch.device) -> Any:
-    is_here = isinstance(argument, torch.device) and argument.type == "cpu"
-    return device if is_here else argument
+def _elsewhere(argument: Argument, device: torch.device) -> Argument:
+    return device if isinstance(argument, torch.device) and argument.type == "cpu" else argument
 
 
-def _fake(value: Any, device: torch.device, fakes: dict[int, Any]) -> Any:
+def _fake(value: object, device: torch.device, fakes: dict[int, FakeTensor]) -> object:
     if not isinstance(value, FakeTensor) or value.fake_device.type != "cpu":
         return value
     if id(value) not in fakes:
         with value.fake_mode, torch.no_grad():
-            moved: Any = value.detach()
+            moved = value.detach()
+        assert isinstance(moved, FakeTensor)
         moved.fake_device = device
         fakes[id(value)] = moved
     return fakes[id(value)]

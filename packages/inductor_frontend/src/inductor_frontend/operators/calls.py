@@ -135,11 +135,13 @@ def _result(
     scope: Scope, node: ir.ExternKernelAlloc
 ) -> tuple[str, TensorType | OpaqueType | ScalarType | TupleType | None]:
     """Returns name and type of a call's result."""
-    layout = node.layout
-    if isinstance(layout, ir.NoneLayout):
-        return node.get_name(), None
-    if isinstance(layout, ir.Layout):
-        return node.get_name(), scope.result_type(layout)
+    match node.layout:
+        case ir.NoneLayout():
+            return node.get_name(), None
+        case ir.Layout() as layout:
+            return node.get_name(), scope.result_type(layout)
+        case _:
+            pass
     outputs: Sequence[object] = getattr(node, "outputs", ())  # set by Inductor after construction
     only = outputs[0] if len(outputs) == 1 else None
     if isinstance(only, ir.MultiOutput) and not only.indices:

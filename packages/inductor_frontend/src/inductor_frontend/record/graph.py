@@ -72,8 +72,7 @@ class RecordingGraph(GraphLowering):
             if device is not None:
                 self.add_device_info(device)
 
-    # Any: Inductor's signature, which is not torch.fx's
-    def run(self, *args: Any) -> Any:  # type: ignore[override]
+    def run(self, *args: object) -> object:  # type: ignore[override]  # Inductor's signature, not torch.fx's
         """Lowers the graph. Donated inputs that overlap other inputs are excluded first: Inductor would
         overwrite them."""
         self.bw_donated_idxs = donated_alone(args, self.bw_donated_idxs or ())
@@ -96,9 +95,7 @@ class RecordingGraph(GraphLowering):
         offsets = {name: x.storage_offset() for name, x in inputs if isinstance(x, torch.Tensor)}
         return {name: x.node.expr if isinstance(x, torch.SymInt) else x for name, x in offsets.items()}
 
-    def call_function(
-        self, target: Any, args: Any, kwargs: dict[str, Any]
-    ) -> Any:  # Any: Inductor's signature
+    def call_function(self, target: Any, args: Any, kwargs: dict[str, Any]) -> Any:  # Any: as in Inductor
         """Lowers one node. Inductor itself would assume 0 for the storage offset of any input."""
         if target is torch.ops.aten.sym_storage_offset.default:
             value = self.current_node.meta["val"]
@@ -184,7 +181,7 @@ class RecordingGraph(GraphLowering):
         )
 
 
-def _input_of(x: Any) -> ir.InputBuffer | None:  # Any: nodes of any class
+def _input_of(x: object) -> ir.InputBuffer | None:
     """Returns the input that a node is a view of; None if it is not a view of an input."""
     while isinstance(x, (ir.BaseView, ir.MutableBox)):
         x = x.unwrap_view() if isinstance(x, ir.BaseView) else x.data
@@ -205,7 +202,7 @@ class RecordingSubgraph(RecordingGraph, SubgraphLowering):
         assert isinstance(self.parent, RecordingGraph)
         return RecordingWrapper(self.parent.recording)
 
-    def output(self, *args: Any, **kwargs: Any) -> None:  # Any: Inductor's arguments
+    def output(self, *args: Any, **kwargs: Any) -> None:  # Any: as in Inductor
         """Ends the lowering. Results with a storage offset are copied: Inductor makes callers add the offset
         again."""
         super().output(*args, **kwargs)
@@ -220,7 +217,7 @@ class RecordingSubgraph(RecordingGraph, SubgraphLowering):
                 self.codegen()
 
 
-def _at_start(result: Any) -> Any:  # Any: nodes of any class
+def _at_start(result: ir.IRNode) -> ir.IRNode:
     """Copies a result of a subgraph if it is a view that does not start at its storage's first element."""
     if not isinstance(result, ir.ReinterpretView) or result.get_layout().offset == 0:
         return result

@@ -9,20 +9,20 @@ the kernel alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TypeGuard
 
 import sympy
-from torch._inductor.dependencies import MemoryDep, WeakDep
-from torch._inductor.scheduler import SchedulerNode
+from torch._inductor.dependencies import Dep, MemoryDep, WeakDep
+from torch._inductor.scheduler import BaseSchedulerNode, SchedulerNode
 from torch._inductor.virtualized import V
 
-# Any in this file: scheduler nodes and dependencies, whose classes differ between versions of torch.
-
 _Storage = Callable[[str], str]
-_Accesses = dict[str, list[tuple[Any, Any]]]
+_Accesses = dict[str, list[tuple[SchedulerNode, Dep]]]
 
 
-def inplace_pairs(nodes: Sequence[Any], storage: _Storage, *, whole: bool) -> frozenset[tuple[str, str]]:
+def inplace_pairs(
+    nodes: Sequence[BaseSchedulerNode], storage: _Storage, *, whole: bool
+) -> frozenset[tuple[str, str]]:
     """Returns pairs of a storage that the kernel of these nodes only reads and one that it writes, which may
     share memory.
 
@@ -34,16 +34,17 @@ def inplace_pairs(nodes: Sequence[Any], storage: _Storage, *, whole: bool) -> fr
     crosses the kernels of a combined one, since none of them needs another. Templates have no pairs: their
     nodes do not define the order of reads.
     """
-    if not all(isinstance(node, SchedulerNode) and not node.is_template() for node in nodes):
+    loops = [node for node in nodes if isinstance(node, SchedulerNode) and not node.is_template()]
+    if len(loops) < len(nodes):
         return frozenset()
-    reads, writes = _accesses(nodes, storage)
+    reads, writes = _accesses(loops, storage)
     producers = {name: stores[0][0] for name, stores in writes.items() if len(stores) == 1}
     pairs = set()
     for target, stores in writes.items():
         writer, write = stores[0]
-        if not all(_plain(dep) and _rewrites(node, dep, writer, write) for node, dep in stores):
+        if not _plain(write) or not all(_rewrites(node, dep, writer, write) for node, dep in stores):
             continue
-        if whole and not _covers(write, nodes):
+        if whole and not _covers(write, loops):
             continue
         for name in reads.keys() - writes.keys():
             if _read_before(name, writer, reads, producers, storage):
@@ -51,7 +52,7 @@ def inplace_pairs(nodes: Sequence[Any], storage: _Storage, *, whole: bool) -> fr
     return frozenset(pairs)
 
 
-def _accesses(nodes: Sequence[Any], storage: _Storage) -> tuple[_Accesses, _Accesses]:
+def _accesses(nodes: Sequence[SchedulerNode], storage: _Storage) -> tuple[_Accesses, _Accesses]:
     """Returns reads and writes of each storage, with the nodes that execute them."""
     reads: _Accesses = {}
     writes: _Accesses = {}
@@ -69,22 +70,24 @@ def _real(name: str) -> str:
     return real
 
 
-def _plain(dep: Any) -> bool:
+def _plain(dep: Dep) -> TypeGuard[MemoryDep]:
     """Returns whether a store writes each element once, by its own index."""
     if not isinstance(dep, MemoryDep) or dep.mode is not None or dep.is_indirect():
         return False
     return all(var in dep.index.free_symbols for var in dep.var_names)
 
 
-def _rewrites(node: Any, dep: Any, writer: Any, write: Any) -> bool:
+def _rewrites(node: SchedulerNode, dep: Dep, writer: SchedulerNode, write: MemoryDep) -> bool:
     """Returns whether a store is the first one, or follows it on the same element: Inductor already works in
     place there."""
     if node is writer:
         return dep is write
-    return writer.get_name() in node.ancestors and (dep.index, dep.size) == (write.index, write.size)
+    if not _plain(dep) or writer.get_name() not in node.ancestors:
+        return False
+    return (dep.index, dep.size) == (write.index, write.size)
 
 
-def _covers(write: Any, nodes: Sequence[Any]) -> bool:
+def _covers(write: MemoryDep, nodes: Sequence[SchedulerNode]) -> bool:
     """Returns whether a store has the range of the whole kernel, so that no load of the element is
     broadcast."""
     size = sympy.prod(write.size)
@@ -93,14 +96,18 @@ def _covers(write: Any, nodes: Sequence[Any]) -> bool:
 
 
 def _read_before(
-    name: str, writer: Any, reads: _Accesses, producers: Mapping[str, Any], storage: _Storage
+    name: str,
+    writer: SchedulerNode,
+    reads: _Accesses,
+    producers: Mapping[str, SchedulerNode],
+    storage: _Storage,
 ) -> bool:
     """Returns whether the writer needs the element that it overwrites, and all other readers precede it.
 
     Those readers compute operands of the writer, over the same range in the same order.
     """
 
-    def needs(node: Any) -> bool:
+    def needs(node: SchedulerNode) -> bool:
         """Needs it element by element: directly, or through another buffer that the kernel produces."""
         same = [storage(_real(dep.name)) for dep in node.read_writes.reads if writer.can_inplace(dep)]
         inputs = [producers[s] for s in same if s in producers]

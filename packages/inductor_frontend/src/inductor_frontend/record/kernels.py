@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 import re
 from contextlib import suppress
-from typing import Any
 
+from torch._inductor.scheduler import BaseSchedulerNode
 from torch._inductor.virtualized import V
 
 from inductor_frontend.errors import HookError
@@ -47,7 +47,7 @@ def triton_module(name: str, body: str) -> str:
     raise HookError("FE201", f"kernel {name} is not wrapped in async_compile.triton: {body[:120]!r}")
 
 
-def kernel_nodes() -> list[Any]:  # Any: scheduler nodes, whose classes differ between versions
+def kernel_nodes() -> list[BaseSchedulerNode]:
     """Returns the scheduler nodes of the kernel being called: the pending group of the C++ backend, else the
     current node."""
     scheduler = V.graph.scheduler

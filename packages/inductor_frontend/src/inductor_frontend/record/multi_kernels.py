@@ -17,9 +17,9 @@ from inductor_frontend.record.events import DefineMulti, OperatorChoice
 class RecordingMultiKernels(MultiKernelState):
     """Records each set of kernels once."""
 
-    def __init__(self, record: Callable[[DefineMulti], None]) -> None:
+    def __init__(self, append: Callable[[DefineMulti], None]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # Inductor's
-        self._record = record
+        self._append = append
 
     def define_kernel(self, kernels: list[Any], kernel_shape_keys: Sequence[object] | None = None) -> str:
         """Returns the name of the multi-kernel of these kernels, which accept the same arguments."""
@@ -44,5 +44,5 @@ class RecordingMultiKernels(MultiKernelState):
         if name is None:
             name = f"multi_kernel_{len(self.subkernel_to_kernel_name)}"
             self.subkernel_to_kernel_name[key] = name
-            self._record(replace(unnamed, name=name))
+            self._append(replace(unnamed, name=name))
         return name

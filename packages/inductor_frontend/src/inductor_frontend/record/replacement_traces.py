@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import FunctionType
-from typing import Any
+from typing import TypeGuard
 
 import torch
 from torch import fx
@@ -21,7 +21,6 @@ from torch._subclasses.fake_tensor import FakeTensor
 from inductor_frontend.torch_patches.replaced import replaced
 from inductor_frontend.torch_patches.table import REPLACEMENT_TRACES
 
-# Any in this file: functions and arguments that torch traces, and metadata of nodes.
 Trace = Callable[..., fx.GraphModule]
 
 _NUMBERS = (bool, int, float, type(None), str, torch.dtype, torch.device)
@@ -32,15 +31,15 @@ class _Traced:
     """A trace with a copy of its nodes' metadata, which the first user of the trace mutates."""
 
     graph: fx.GraphModule
-    metadata: Mapping[fx.Node, Mapping[str, Any]]
+    metadata: Mapping[fx.Node, Mapping[str, object]]
 
     def again(self) -> fx.GraphModule:
         """Returns the graph in the state of a new trace; its fake results have new storages."""
         for node, metadata in self.metadata.items():
             node.meta.clear()
             node.meta.update({k: _copied(v) for k, v in metadata.items()})
-            if node.op == "call_function":
-                node.meta["val"] = _alike(metadata["val"])
+            if _is_plain(value := metadata.get("val")) and node.op == "call_function":
+                node.meta["val"] = _alike(value)
         return self.graph
 
 
@@ -51,7 +50,7 @@ class _Traces:
     trace: Trace
     entries: dict[Hashable, _Traced | None] = field(default_factory=dict)
 
-    def __call__(self, function: Any, args: Sequence[Any], **options: Any) -> fx.GraphModule:
+    def __call__(self, function: object, args: Sequence[object], **options: object) -> fx.GraphModule:
         """Traces a function, or returns its cached trace."""
         key = _key(function, args, options)
         entry = None if key is None else self.entries.get(key)
@@ -70,7 +69,7 @@ def equal_replacements_traced_once() -> Iterator[None]:
         yield
 
 
-def _key(function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Hashable | None:
+def _key(function: object, args: Sequence[object], options: Mapping[str, object]) -> Hashable | None:
     """Returns the cache key of a trace; None if the function captures more than plain values, or a size is
     symbolic."""
     if type(function) is not FunctionType:
@@ -92,7 +91,7 @@ def _key(function: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Hash
     )
 
 
-def _is_plain(x: Any) -> bool:
+def _is_plain(x: object) -> TypeGuard[FakeTensor]:
     """Returns whether sizes, strides, dtype and device describe a tensor completely."""
     return (
         type(x) is FakeTensor
@@ -106,7 +105,7 @@ def _layout(x: torch.Tensor) -> Hashable:
     return (tuple(x.size()), x.stride(), x.storage_offset(), x.dtype, x.device)
 
 
-def _reusable(graph: fx.GraphModule, args: Sequence[Any]) -> _Traced | None:
+def _reusable(graph: fx.GraphModule, args: Sequence[object]) -> _Traced | None:
     """Returns the entry of a trace; None unless each of its operators returns one tensor in a new storage."""
     storages = {_storage(x) for x in args if isinstance(x, torch.Tensor)}
     for node in graph.graph.nodes:
@@ -122,7 +121,7 @@ def _reusable(graph: fx.GraphModule, args: Sequence[Any]) -> _Traced | None:
     return _Traced(graph, metadata)
 
 
-def _copied(value: Any) -> Any:
+def _copied(value: object) -> object:
     return list(value) if isinstance(value, list) else value
 
 

@@ -9,7 +9,7 @@ graph contains the list itself, as one node that fuses like any template.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from types import SimpleNamespace
@@ -21,6 +21,7 @@ from torch._inductor.codegen.multi_kernel import MultiKernel
 from torch._inductor.select_algorithm import (
     AlgorithmSelectorCache,
     ExternKernelCaller,
+    ExternKernelChoice,
     TritonTemplateCaller,
 )
 from torch._inductor.virtualized import V
@@ -45,8 +46,8 @@ from inductor_frontend.torch_patches.table import (
 class TemplateChoices(ir.TritonTemplateBuffer):
     """A buffer that any of several template instances can compute."""
 
-    choices: tuple[Any, ...]
-    extern: Any = None
+    choices: tuple[TritonTemplateCaller, ...]
+    extern: ExternKernelCaller | None = None
     """Inductor's choice of an operator that computes the same; None if no such operator exists, or it is
     disabled."""
 
@@ -54,18 +55,20 @@ class TemplateChoices(ir.TritonTemplateBuffer):
 class _AllOf(ir.ChoiceCaller):
     """Stands in for the choice that Inductor would select, and contains all of them."""
 
-    def __init__(self, choices: Sequence[Any], extern: Any = None) -> None:
+    def __init__(
+        self, choices: Sequence[TritonTemplateCaller], extern: ExternKernelCaller | None = None
+    ) -> None:
         first = choices[0]
         super().__init__(first.name, first.input_nodes, first.layout, first.description)
         self._choices = tuple(choices)
         self._extern = extern
 
-    def output_node(self) -> Any:
+    def output_node(self) -> ir.TensorBox:
         first = self._choices[0]
         buffer = TemplateChoices(
             layout=first.layout,
             inputs=first.input_nodes,
-            make_kernel_render=first.get_make_kernel_render(),
+            make_kernel_render=first.get_make_kernel_render(),  # type: ignore[no-untyped-call]  # Inductor's
             mutated_inputs=first.mutated_inputs,
             allowed_prologue_inps=OrderedSet.intersection(*[c.allowed_prologue_inps for c in self._choices]),
         )
@@ -75,15 +78,15 @@ class _AllOf(ir.ChoiceCaller):
 
 
 def _select(
-    plain: Any,
+    plain: Callable[..., object],
     operators_too: bool,
-    cache: Any,
+    cache: object,
     name: str,
-    choices: list[Any],
-    input_nodes: list[Any],
-    layout: Any,
-    **options: Any,
-) -> Any:
+    choices: list[ir.ChoiceCaller],
+    input_nodes: list[ir.IRNode],
+    layout: ir.Layout,
+    **options: object,
+) -> object:
     """Selects all template instances; without any, the library's operator, or else Inductor's first choice.
 
     An instance with fewer inputs than the op omits one (on a CPU, Inductor's templates ignore a convolution's
@@ -91,15 +94,15 @@ def _select(
     """
     callers = [c for c in choices if isinstance(c, TritonTemplateCaller)]
     templates = [c for c in callers if len(c.input_nodes) >= len(input_nodes)]
-    externs: list[Any] = [c for c in choices if isinstance(c, ExternKernelCaller)]
-    selection: list[Any] = (externs or choices)[:1]
+    externs = [c for c in choices if isinstance(c, ExternKernelCaller)]
+    selection = [*externs, *choices][:1]
     if templates:
         operators = [c for c in externs if operators_too and operator_choice(c) is not None]
         selection = [_AllOf(_for_sizes(templates), next(iter(operators), None))]
     return plain(cache, name, selection, input_nodes, layout, **options)
 
 
-def operator_choice(extern: Any) -> OperatorChoice | None:
+def operator_choice(extern: ExternKernelCaller) -> OperatorChoice | None:
     """Returns the operator that one of Inductor's choices calls; None if it has no out variant."""
     overload = _overload(extern.choice)
     if overload is None or extern.choice.kernel_creator is not None:
@@ -111,16 +114,17 @@ def operator_choice(extern: Any) -> OperatorChoice | None:
     return OperatorChoice(overload, len(extern.input_nodes), dict(extern.kwargs))
 
 
-def _overload(choice: Any) -> OpOverload | None:
+def _overload(choice: ExternKernelChoice) -> OpOverload | None:
     """Returns the overload of a choice: it has the overload, or an operator with only one overload."""
     overload = choice.op_overload
-    if overload is None and isinstance(packet := choice.to_callable(), OpOverloadPacket):
-        names = packet.overloads()  # type: ignore[no-untyped-call]  # torch leaves it so
+    packet = choice.to_callable() if overload is None else None  # type: ignore[no-untyped-call]  # Inductor's
+    if isinstance(packet, OpOverloadPacket):
+        names = packet.overloads()  # type: ignore[no-untyped-call]  # torch's
         overload = getattr(packet, names[0]) if len(names) == 1 else None
     return overload if isinstance(overload, OpOverload) else None
 
 
-def _for_sizes(choices: list[Any]) -> list[Any]:
+def _for_sizes(choices: list[TritonTemplateCaller]) -> list[TritonTemplateCaller]:
     """Returns the choices for concrete sizes, or, if a size is symbolic, those for size hints."""
     hinted = [c for c in choices if c.hint_override is not None]
     first = choices[0]
@@ -144,7 +148,9 @@ def _codegen_choices(
     scheduling.free_buffers_in_scheduler()
 
 
-def call_choices(kernels: list[Any], hints: list[int | None], extern: Any = None) -> None:
+def call_choices(
+    kernels: list[Any], hints: list[int | None], extern: ExternKernelCaller | None = None
+) -> None:
     """Generates the one call of these kernels.
 
     Raises HookError FE202 if they have different arguments, or a grid that is not an expression.
@@ -173,7 +179,7 @@ def call_choices(kernels: list[Any], hints: list[int | None], extern: Any = None
     wrapper.generate_kernel_call(multi, [*args[0], *(size for grid in grids for size in grid), *tensors])
 
 
-def _unloaded(code: str, extra: str = "", **options: Any) -> Any:
+def _unloaded(code: str, extra: str = "", **options: object) -> SimpleNamespace:
     """Returns the attributes that Inductor reads of an instance's module, which is never loaded or run."""
     return SimpleNamespace(__file__="", key=hashlib.sha256((code + extra).encode()).hexdigest())
 
@@ -197,13 +203,14 @@ def keeping_choices(operators_too: bool) -> Iterator[None]:
     """
     select, codegen = TEMPLATE_CHOICES.own(), TEMPLATE_CODE.own()
 
-    def selecting(cache: Any, *args: Any, **options: Any) -> Any:
+    def selecting(cache: object, *args: Any, **options: Any) -> object:
         return _select(select, operators_too, cache, *args, **options)
 
-    def generating(scheduling: Any, node: Any, epilogue: Any, prologue: Any, **options: Any) -> Any:
-        if isinstance(node.node, TemplateChoices):
-            return _codegen_choices(scheduling, node, epilogue, prologue)
-        return codegen(scheduling, node, epilogue, prologue, **options)
+    def generating(scheduling: Any, node: Any, epilogue: Any, prologue: Any, **options: object) -> object:
+        if not isinstance(node.node, TemplateChoices):
+            return codegen(scheduling, node, epilogue, prologue, **options)
+        _codegen_choices(scheduling, node, epilogue, prologue)
+        return None
 
     with replaced(
         TEMPLATE_CHOICES.by(__call__=selecting),

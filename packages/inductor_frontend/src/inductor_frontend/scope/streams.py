@@ -61,11 +61,13 @@ def _named(events: Iterable[Event]) -> tuple[int, ...]:
     """Returns Inductor's numbers of the streams that a recording uses, except the current stream."""
     streams: dict[int, None] = {}
     for event in events:
-        if isinstance(event, OnStream):
-            streams[event.stream] = None
-        elif isinstance(event, CallNode) and is_order(event.node):
-            assert isinstance(event.node, ir.FallbackKernel)
-            streams |= dict.fromkeys(_order_streams(_operator(event.node), _numbers(event.node)))
+        match event:
+            case OnStream(stream):
+                streams[stream] = None
+            case CallNode(ir.FallbackKernel() as node) if is_order(node):
+                streams |= dict.fromkeys(_order_streams(_operator(node), _numbers(node)))
+            case _:
+                pass
     return tuple(n for n in streams if n)
 
 
@@ -196,13 +198,15 @@ class Streams:
 
 def _on(op: Op, stream: int) -> Op:
     """Returns the op on a stream; ops of the host are unchanged. Raises HookError FE202 for control flow."""
-    if isinstance(op, CallSubgraph | Switch | WhileLoop):
-        raise _refused("around control flow")
-    if not isinstance(op, AllocStorage | CallExtern | CollectiveStart | Copy | Launch):
-        return op
-    types = [v.type for v in (*results(op), *operands(op))]
-    devices = [t.device for t in types if isinstance(t, TensorType | StorageType)]
-    return dataclasses.replace(op, stream=stream) if any(d.type != "cpu" for d in devices) else op
+    match op:
+        case CallSubgraph() | Switch() | WhileLoop():
+            raise _refused("around control flow")
+        case AllocStorage() | CallExtern() | CollectiveStart() | Copy() | Launch():
+            types = [v.type for v in (*results(op), *operands(op))]
+            devices = [t.device for t in types if isinstance(t, TensorType | StorageType)]
+            return dataclasses.replace(op, stream=stream) if any(d.type != "cpu" for d in devices) else op
+        case _:
+            return op
 
 
 def _refused(where: str) -> HookError:

@@ -18,12 +18,14 @@ _UNBOUNDED = 2**62
 
 def bound(value: object) -> int | None:
     """Returns a bound of a range as an int; None if it is open."""
-    if isinstance(value, (sympy.Integer, int)):
-        number = int(value)
-        return number if abs(number) < _UNBOUNDED else None
-    if isinstance(value, sympy.Float) and math.isfinite(float(value)) and float(value).is_integer():
-        return int(value)
-    return None
+    match value:
+        case sympy.Integer() | int():
+            number = int(value)
+            return number if abs(number) < _UNBOUNDED else None
+        case sympy.Float() if math.isfinite(float(value)) and float(value).is_integer():
+            return int(value)
+        case _:
+            return None
 
 
 def symbol_range(shape_env: Any, symbol: sympy.Symbol) -> tuple[int | None, int | None]:

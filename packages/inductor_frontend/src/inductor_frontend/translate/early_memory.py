@@ -35,9 +35,13 @@ def _early(function: ir.Function, analyses: Analyses) -> ir.Function:
 
     def early(op: ir.Op) -> bool:
         """Selects a storage with its tensor, since emitters may allocate at the View."""
-        if isinstance(op, ir.View):
-            return op.source in storages and _sizes(op.result.type) | op.offset.free_symbols <= defined
-        return isinstance(op, ir.AllocStorage) and op.result in storages
+        match op:
+            case ir.View():
+                return op.source in storages and _sizes(op.result.type) | op.offset.free_symbols <= defined
+            case ir.AllocStorage():
+                return op.result in storages
+            case _:
+                return False
 
     hoisted = [
         dataclasses.replace(op, stream=0) if isinstance(op, ir.AllocStorage) else op
