@@ -166,7 +166,7 @@ def rewritten(path: Path, change: Any) -> Path:  # Any: a function over the JSON
 
 def test_a_file_without_a_graph(tmp_path: Path) -> None:
     wrapper_ir.save(artifact(RELU + RELU_MAIN), tmp_path / "bare.wir")
-    with pytest.raises(SavedGraphError, match=r"FX202.*holds no graph"):
+    with pytest.raises(SavedGraphError, match=r"FX202.*contains no graph"):
         fx_converter.load(tmp_path / "bare.wir")
 
 

@@ -1,4 +1,4 @@
-"""Wrapper IR to torch.fx graphs that are complete, travel between processes, and run fast."""
+"""Converts Wrapper IR to torch.fx graphs, which contain every op, can be saved and loaded, and run fast."""
 
 from fx_converter.boxed import boxed_call, boxed_source
 from fx_converter.compilers import GraphCompiler

@@ -1,6 +1,7 @@
-"""The boxed form of a graph module: straight-line Python that takes a list, which it empties, and returns a tuple.
+"""The boxed form of a graph module: straight-line Python over a list of arguments, which it empties. It
+returns a tuple.
 
-Call targets and attributes are looked up once, when the function is made.
+Call targets and attributes are looked up once, when the function is created.
 """
 
 from __future__ import annotations
@@ -8,7 +9,9 @@ from __future__ import annotations
 import linecache
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from operator import attrgetter
+from types import FunctionType
+from typing import Any, cast
 
 import torch
 from torch import fx
@@ -17,8 +20,10 @@ from fx_converter import targets
 from fx_converter._compat import without_autograd
 from fx_converter.emitted import node_origin
 from fx_converter.failures import explained_boxed
+from fx_converter.nodes import Argument, Boxed, Target
 from fx_converter.persistent import PersistentNodes
 from fx_converter.straight_line import Line, StraightLine, indented
+from fx_converter.targets.control import RecordingFacts
 from fx_converter.windows import constant_windows
 from wrapper_ir import ir
 from wrapper_ir.analysis.repeatable import DROPOUT, repeats_on
@@ -27,53 +32,56 @@ from wrapper_ir.support.collection import paused_collection
 from wrapper_ir_runtime import RECORDERS, BufferPool
 from wrapper_ir_torch import FAST_VIEW, TorchGraphs, repeated_operator
 
-# Any in this file: arguments and results of any graph
-Boxed = Callable[[list[Any]], tuple[Any, ...]]
 _CONVENTION = LineOrigin(note="the flat calling convention")
 _AROUND = LineOrigin(note="memory, devices and streams around the ops")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BoxedSource:
-    """The text of a function `run`, what each of its lines is written for, and the objects that it refers to by name.
+    """The text of a function `run`, the origin of each line, and the objects that the text refers to by name.
 
-    `recorded` has, by such a name, the function that a device records there; `facts` are those of a recorded function (see
-    `targets.replay`).
+    `recorded` maps such names to the functions that a device records; `facts` are those of a recorded
+    function (see `targets.replay`).
     """
 
     name: str
     text: str
     origins: tuple[LineOrigin, ...]
-    scope: dict[str, Any]
+    scope: dict[str, object]
     recorded: Mapping[str, BoxedSource]
-    facts: tuple[Any, ...] = ()
+    facts: RecordingFacts | None = None
+
+    @property
+    def run(self) -> FunctionType:
+        """The function, once `boxed_function` has compiled the text."""
+        return cast("FunctionType", self.scope["run"])  # the text defines it
 
 
 def boxed_call(
     module: fx.GraphModule, persistent: PersistentNodes | None = None, recordings: int = 0
 ) -> Boxed:
-    """A callable over flat arguments. Nothing is recorded for autograd, and autocast does not apply. The module's graph and
-    attributes are taken as they are now. `persistent`: nodes whose tensors are there before a call. `recordings`: how many a
-    function that a device can record may have at a time."""
+    """Returns a callable over flat arguments, without autograd and autocast. It uses the module's graph and
+    attributes at the time of this call. `persistent`: nodes whose tensors exist before a call. `recordings`:
+    the maximal number of concurrent recordings of a function that a device can record."""
     return boxed_function(boxed_text(module, persistent, recordings), recordings)
 
 
 def boxed_function(source: BoxedSource, recordings: int = 0) -> Boxed:
-    """The callable of a text, which it has as its attribute `source`."""
+    """Compiles a text; the callable has it as its attribute `source`."""
     _make_recorders(source, recordings)
     file = f"<boxed {source.name} {id(source):x}>"
     linecache.cache[file] = (len(source.text), None, source.text.splitlines(True), file)
     exec(compile(source.text, file, "exec"), source.scope)
-    run: Boxed = source.scope["run"]
+    run = source.run
 
-    def call(args: list[Any]) -> tuple[Any, ...]:
+    def call(args: list[Any]) -> tuple[Any, ...]:  # Any: see Boxed
         try:
             return without_autograd(run, args)
         except Exception as error:
-            found = explained_boxed(error, run.__code__.co_filename, source)
-            if found is error:
+            explanation = explained_boxed(error, run.__code__.co_filename, source)
+            if explanation is error:
                 raise
-            raise found from error
+            raise explanation from error
 
     call.source = source  # type: ignore[attr-defined]  # functions take attributes
     return call
@@ -81,8 +89,8 @@ def boxed_function(source: BoxedSource, recordings: int = 0) -> Boxed:
 
 def boxed_source(
     module: fx.GraphModule, persistent: PersistentNodes | None = None, recordings: int = 0
-) -> tuple[str, dict[str, Any]]:
-    """The text, and the objects that it refers to by name."""
+) -> tuple[str, dict[str, object]]:
+    """Returns the text, and the objects that it refers to by name."""
     source = boxed_text(module, persistent, recordings)
     _make_recorders(source, recordings)
     return source.text, source.scope
@@ -93,12 +101,13 @@ def boxed_text(
     module: fx.GraphModule,
     persistent: PersistentNodes | None = None,
     recordings: int = 0,
-    facts: tuple[Any, ...] = (),
+    facts: RecordingFacts | None = None,
     *,
     repeats: bool = False,
 ) -> BoxedSource:
-    """The text of a graph module, of which nothing is run; what records functions is not among its objects yet. `repeats`: operators
-    that are kernels alone are called through what launches these again."""
+    """Returns the text of a graph module without running anything. The recorders of functions are not among
+    its objects yet. `repeats`: operators that only launch kernels are called through functions that launch
+    them again."""
     writer = _Writer(module, persistent, recordings, repeats)
     lines = writer.lines()
     return BoxedSource(
@@ -112,8 +121,10 @@ def boxed_text(
 
 
 def _make_recorders(source: BoxedSource, recordings: int) -> None:
-    """Puts what records functions among the objects of a text."""
+    """Adds the recorders of functions to the objects of a text."""
     for name, inner in source.recorded.items():
+        if inner.facts is None:
+            raise AssertionError(f"{name} has no facts of a recording")
         function, device, _, tensors, static, written, given = inner.facts
         source.scope[name] = RECORDERS.get(device, TorchGraphs).recorded(
             _over_lists(boxed_function(inner)),
@@ -126,13 +137,14 @@ def _make_recorders(source: BoxedSource, recordings: int) -> None:
         )
 
 
-def _over_lists(run: Boxed) -> Callable[..., tuple[Any, ...]]:
-    """`run` over a list of arguments, which it empties, and the symbols that the function captures."""
+def _over_lists(run: Boxed) -> Callable[..., tuple[Any, ...]]:  # Any: see Boxed
+    """Wraps `run` as a function of a list of arguments, which it empties, and the symbols that the function
+    captures."""
 
-    def call(args: list[Any], *numbers: Any) -> tuple[Any, ...]:
-        given = [*args, *numbers]
+    def call(args: list[Any], *numbers: object) -> tuple[Any, ...]:
+        operands = [*args, *numbers]
         args.clear()
-        return run(given)
+        return run(operands)
 
     return call
 
@@ -143,38 +155,35 @@ class _Writer(StraightLine):
     ) -> None:
         super().__init__(list(module.graph.nodes))
         self._repeats = repeats
-        self._repeated: dict[tuple[str, str], Callable[..., Any]] = {}
-        """By operator and device."""
+        self._repeated: dict[tuple[str, str], Target] = {}
+        """Functions that repeat operators, by operator and device."""
         self._module = module
         self._persistent = persistent
         self._recordings = recordings
         self._give = ""
-        """The line that gives back the persistent buffers."""
+        """The line that returns the persistent buffers to their pool."""
         self.recorded: dict[str, BoxedSource] = {}
         self._resizers: list[str] = []
-        """Names of what resizes blocks, by their numbers."""
+        """Names of the functions that resize blocks, by the number of the block."""
         self._fixed = self._constant_views()
 
-    def _constant_views(self) -> dict[fx.Node, Any]:
-        """Windows of constants, which are made once."""
-        found: dict[fx.Node, Any] = {}
+    def _constant_views(self) -> dict[fx.Node, torch.Tensor]:
+        """Creates the windows of constants once."""
+        windows: dict[fx.Node, torch.Tensor] = {}
         for node, source in constant_windows(self.nodes).items():
-            held = self._lookup(str(source.target)) if source.op == "get_attr" else found[source]
-            found[node] = FAST_VIEW(held, *node.args[1:])
-        return found
+            base = self._lookup(str(source.target)) if source.op == "get_attr" else windows[source]
+            windows[node] = FAST_VIEW(base, *node.args[1:])
+        return windows
 
     def is_traceable(self) -> bool:
-        """See `StraightLine`. Memory that is there before a call, and what repeats operators, are not to be seen either."""
+        """See `StraightLine`. Tracers can observe neither persistent memory nor repeated operators."""
         return False
 
-    def _lookup(self, path: str) -> Any:
-        held: Any = self._module
-        for part in path.split("."):
-            held = getattr(held, part)
-        return held
+    def _lookup(self, path: str) -> object:
+        return attrgetter(path)(self._module)
 
     def lines(self) -> list[tuple[str, LineOrigin]]:
-        """All lines, with what each is written for."""
+        """Returns all lines, each with its origin."""
         inputs = [node for node in self.nodes if node.op == "placeholder"]
         args = self.name("args")  # no input has this name
         head = [f"def run({args}):"]
@@ -184,17 +193,17 @@ class _Writer(StraightLine):
         if not inputs:
             head.append(f"    {self.refuse_tracers()}")
         enters = any(node.target is targets.enter_device for node in self.nodes)
-        taken = [] if self._persistent is None or enters else self._take(self._persistent)
-        body: list[Line] = [*((line, None) for line in taken), *self.body()]
-        written = [
+        prologue = [] if self._persistent is None or enters else self._take(self._persistent)
+        body: list[Line] = [*((line, None) for line in prologue), *self.body()]
+        code = [
             (line, _AROUND if number is None else node_origin(self.nodes[number]))
             for line, number in indented(self.guarded(body))
         ]
-        return [*((line, _CONVENTION) for line in head), *written]
+        return [*((line, _CONVENTION) for line in head), *code]
 
     def lines_after(self, node: fx.Node) -> list[str]:
-        """The persistent buffers are taken on the program's device, where it makes that the current one. Memory that is not held
-        is allocated and released where nodes do so."""
+        """Takes the persistent buffers after entering the program's device. Memory that does not persist is
+        allocated and released at the nodes that do so."""
         persistent = self._persistent
         if persistent is None:
             return []
@@ -212,39 +221,38 @@ class _Writer(StraightLine):
         return [self._give]
 
     def _take(self, persistent: PersistentNodes) -> list[str]:
-        """Takes the persistent buffers, for this call."""
+        """Takes the persistent buffers for this call."""
         buffer_pool = self.object(BufferPool(persistent.make), "buffer_pool")
         key = self.object(persistent.key(), "stream_key")
         stream, buffers = self.name("key"), self.name("buffers")
         resizers = () if persistent.is_held else range(len(persistent.blocks))
         self._resizers = [self.name(f"resize_{block}") for block in resizers]
-        taken = [*(node.name for node in persistent.used()), *self._resizers]
+        names = [*(node.name for node in persistent.used()), *self._resizers]
         self._give = f"{buffer_pool}.give({stream}, {buffers})"
         return [
             f"{stream} = {key}()",
             f"{buffers} = {buffer_pool}.take({stream})",
-            f"{', '.join(taken)}, = {buffers}",
+            f"{', '.join(names)}, = {buffers}",
         ]
 
     def call(self, node: fx.Node) -> str:
-        """See `StraightLine`. What records a function takes its arguments in a list, then the symbols that it captures."""
+        """See `StraightLine`. A recorder takes the function's arguments in a list, then the symbols that the
+        function captures."""
         if not self._recordings or node.target not in (targets.replay, targets.replay_effect):
             return super().call(node)
-        arguments: Any = node.args
+        arguments: Any = node.args  # Any: in the structure of `targets.replay`
         facts, module, name, *operands = arguments
         count = facts[2]
         replay = self.name(f"replay_{name}")
-        self.recorded[replay] = boxed_text(
-            self._lookup(str(module.target)), facts=facts, repeats=self._repeats
-        )
-        given = [self.repr(x) for x in operands]
-        box = f"[{', '.join(given[:count])}]"
-        return f"{replay}({', '.join([box, *given[count:]])})"
+        function = cast("fx.GraphModule", self._lookup(str(module.target)))  # see graph/control.py
+        self.recorded[replay] = boxed_text(function, facts=facts, repeats=self._repeats)
+        texts = [self.repr(x) for x in operands]
+        box = f"[{', '.join(texts[:count])}]"
+        return f"{replay}({', '.join([box, *texts[count:]])})"
 
     def function(self, node: fx.Node) -> str:
         """See `StraightLine`."""
-        target: Any = node.target
-        value = _first_value(node)
+        target, value = node.target, _first_value(node)
         if self._repeats and isinstance(target, torch._ops.OpOverload) and isinstance(value, torch.Tensor):
             name: str = target.name()  # type: ignore[no-untyped-call]  # torch leaves it so
             device = ir.Device(value.device.type, value.device.index)
@@ -252,7 +260,7 @@ class _Writer(StraightLine):
                 return self.object(self._repeater(name, str(device), target), target.overloadpacket.__name__)
         return super().function(node)
 
-    def _repeater(self, name: str, device: str, target: Any) -> Callable[..., Any]:
+    def _repeater(self, name: str, device: str, target: Target) -> Target:
         if (name, device) not in self._repeated:
             calls = sum(node.target is target for node in self.nodes)
             self._repeated[name, device] = repeated_operator(name, device, calls)
@@ -275,12 +283,12 @@ class _Writer(StraightLine):
 
 
 def _first_value(node: fx.Node) -> object:
-    """What an example of the first argument is."""
+    """Returns the fake value of the first argument."""
     first = node.args[0] if node.args else None
     return first.meta.get("val") if isinstance(first, fx.Node) else None
 
 
-def _argument(node: fx.Node, schema: Any, name: str) -> object:
-    """What a call of an operator gives for an argument; None where it gives nothing."""
+def _argument(node: fx.Node, schema: torch.FunctionSchema, name: str) -> Argument:
+    """Returns the argument of an operator call with this name, or None if it is omitted."""
     names = [argument.name for argument in schema.arguments]
     return {**dict(zip(names, node.args)), **node.kwargs}.get(name)

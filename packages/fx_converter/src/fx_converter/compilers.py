@@ -1,7 +1,8 @@
-"""Other compilers behind the graph: what they are asked, and how they are found.
+"""Protocol and look-up of compilers that receive converted graphs.
 
-A package registers one in the entry-point group `wrapper_ir.fx_compilers`, under the type of the device that it compiles for
-(`cpu`, `cuda`, `npu`). Whatever is compiled with the emitter `fx` for that device then goes through it.
+A package registers a compiler in the entry-point group `wrapper_ir.fx_compilers`, under the type of its
+device (`cpu`, `cuda`, `npu`). Programs for that device that are compiled with the emitter `fx` are then
+passed to it.
 """
 
 from __future__ import annotations
@@ -16,39 +17,38 @@ from wrapper_ir import ir
 from wrapper_ir.plugins.registry import plugin, plugin_names
 
 GROUP = "fx_compilers"
-# Any: each lowering takes its own op class
-Lowering = Callable[[Any, FunctionScope], bool]
-"""Converts one op: makes its nodes in the scope and returns True, or returns False to leave it as it would be."""
+Lowering = Callable[[Any, FunctionScope], bool]  # Any: each lowering takes its own op class
+"""Converts one op: creates its nodes in the scope and returns True, or returns False to decline."""
 
 
 @runtime_checkable
 class GraphCompiler(Protocol):
-    """Takes finished graphs."""
+    """Compiler of converted graphs."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Name in messages."""
 
     @property
     def lowerings(self) -> Mapping[type[ir.OpBase], Lowering]:
-        """Ops that it converts itself, by class; may be empty."""
+        """Lowerings of ops that the compiler converts itself, by class; may be empty."""
 
-    # Any: flat arguments and results: tensors and numbers
-    def compile_graph(self, module: fx.GraphModule) -> Callable[..., tuple[Any, ...]]:
-        """A callable over the graph's inputs, which returns its outputs in a tuple. `module` takes and returns flat values,
-        and is the compiler's to change."""
+    def compile_graph(self, module: fx.GraphModule) -> Callable[..., tuple[object, ...]]:
+        """Returns a callable over the graph's inputs, which returns its outputs in a tuple. `module` takes
+        and returns flat values (tensors and numbers). The compiler may change it."""
 
 
 def refuse(op: ir.OpBase, scope: FunctionScope) -> bool:
-    """The lowering of ops that a graph must not have. Raises ConvertError FX106."""
+    """Lowering of ops that `FxOptions.forbid` names. Raises ConvertError FX106."""
     raise scope.forbidden(op)
 
 
-def find_compiler(device: str, chosen: Mapping[str, GraphCompiler] | None) -> GraphCompiler | None:
-    """The compiler for a type of device: of `chosen`, or where that is None, the one that is installed; None for none.
-    Raises PluginError WIR902 where two packages claim the device, WIR903 where theirs does not load."""
-    if chosen is not None:
-        return chosen.get(device)
+def find_compiler(device: str, compilers: Mapping[str, GraphCompiler] | None) -> GraphCompiler | None:
+    """Returns the compiler for a type of device from `chosen`, or the installed one if that is None; None if
+    none exists. Raises PluginError WIR902 if two packages claim the device, WIR903 if the package fails to
+    load."""
+    if compilers is not None:
+        return compilers.get(device)
     if device not in plugin_names(GROUP):
         return None
     return cast("GraphCompiler", plugin(GROUP, device))  # entry points are untyped

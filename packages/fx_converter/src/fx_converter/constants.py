@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
@@ -16,12 +14,12 @@ from wrapper_ir.expr import evaluate
 from wrapper_ir_torch import DTYPES, bytes_tensor, torch_device
 
 
-# Any: a packed constant is an object of torch's that only this machine has
 def load_constants(
     artifact: Artifact, analyses: Analyses, device: torch.device | None = None
-) -> dict[ir.Value, Any]:
-    """All constants. Immutable ones share the artifact's memory, mutable ones have memory of their own; those of one storage
-    are windows of it. They are on `device`, or None: each on its own. Raises ConvertError FX102 where data is missing or too short."""
+) -> dict[ir.Value, object]:
+    """Returns all constants: tensors, or packed objects of torch. Immutable ones share the artifact's memory,
+    mutable ones have separate memory. Constants of one storage are windows of it. They are on `device`; None
+    keeps the device of each. Raises ConvertError FX102 if data is missing or too short."""
     storages: dict[str, Tensor] = {}
     alignment = analyses.get(constant_alignment)
     return {c.value: _load(c, artifact, storages, alignment, device) for c in artifact.program.constants}
@@ -33,7 +31,7 @@ def _load(
     storages: dict[str, Tensor],
     alignment: int,
     device: torch.device | None,
-) -> Any:
+) -> object:
     name, type = constant.value.name, constant.value.type
     if name in artifact.handles:
         return artifact.handles[name]
@@ -63,7 +61,7 @@ def _load(
 def _memory(
     data: TensorData, nbytes: int, constant: ir.Constant, alignment: int, device: torch.device
 ) -> Tensor:
-    """The first bytes of some data, flat, on `device`, at a multiple of `alignment` bytes."""
+    """Returns the first bytes of some data as a flat tensor on `device`, aligned to `alignment` bytes."""
     type = constant.value.type
     assert isinstance(type, ir.TensorType)
     flat = bytes_tensor(data.buffer[:nbytes])

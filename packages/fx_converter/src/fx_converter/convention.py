@@ -1,4 +1,4 @@
-"""The model's own calling convention around a graph of flat values."""
+"""The model's calling convention around a graph of flat values."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from torch.fx.graph import CodeGen
 
 from fx_converter.errors import ConvertError
 from fx_converter.failures import explained_calls
+from fx_converter.nodes import Argument
 from wrapper_ir import ir
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir_runtime import Convention
@@ -16,9 +17,10 @@ from wrapper_ir_torch import caller
 
 
 class ModelCodeGen(CodeGen):
-    """Writes `forward(*args, **kwargs)`: the model's arguments become the graph's inputs, its outputs the model's.
+    """Writes `forward(*args, **kwargs)`, which converts the model's arguments to the graph's inputs, and the
+    graph's outputs to the model's.
 
-    Raises what `Convention` raises.
+    Raises the errors of `Convention`.
     """
 
     def __init__(self, signature: ir.Signature) -> None:
@@ -46,21 +48,20 @@ class ModelCodeGen(CodeGen):
             lines.append(f"    {arguments}")
         return "\n".join(lines)
 
-    # Any: torch's own type of node arguments
     def generate_output(
-        self, output_args: Any, *, descs: Any = None, repr_fn: Callable[[object], str] | None = None
+        self, output_args: Argument, *, descs: object = None, repr_fn: Callable[[object], str] | None = None
     ) -> str:
         """See `CodeGen`."""
         return self.returned((repr_fn or repr)(output_args))
 
     def returned(self, outputs: str) -> str:
-        """The line that returns the model's outputs, for the text of the graph's."""
+        """Returns the line that returns the model's outputs, given the text of the graph's outputs."""
         return f"return _convention.finish(_leaves, {outputs})"
 
-    # Any: the model's own arguments and results
+    # Any: torch's signature; the model's arguments and results
     def process_inputs(self, *args: Any) -> Any:
-        """See `CodeGen`; for graph interpreters, which pass positional arguments only. One that has values of its own for
-        the inputs, as constant folding has, passes none."""
+        """See `CodeGen`; for graph interpreters, which pass positional arguments only. Interpreters that
+        supply the inputs themselves, such as constant folding, pass none."""
         try:
             return self._convention.arguments(self._convention.leaves(args, {}))
         except ExecutionError:
@@ -68,21 +69,21 @@ class ModelCodeGen(CodeGen):
                 raise
             return ()
 
-    def process_outputs(self, outputs: Any) -> Any:
-        """See `CodeGen`. Raises ConvertError FX105 where the model's outputs or effects need its inputs, which graph
-        interpreters do not hand on. Marks that stand for unknown values stay as they are."""
+    def process_outputs(self, outputs: Any) -> Any:  # Any: as above
+        """See `CodeGen`. Raises ConvertError FX105 if the model's outputs or effects need its inputs, which
+        graph interpreters do not pass. Markers for unknown values are returned unchanged."""
         if any(type(value) is object for value in outputs):
             return outputs
         signature = self.signature
         if signature.written or signature.write_backs or any(_needs_input(b) for b in signature.bindings):
             raise ConvertError(
                 "FX105",
-                "the model returns or changes what it was given, which a graph interpreter cannot do",
+                "the model returns or changes its arguments, which a graph interpreter cannot do",
                 hint="call the module, or interpret it with enable_io_processing=False on flat inputs",
             )
         return self._convention.finish((), outputs)
 
-    def additional_globals(self) -> list[tuple[str, Any]]:
+    def additional_globals(self) -> list[tuple[str, object]]:
         """See `CodeGen`."""
         return [("_convention", self._convention), ("_explained", explained_calls)]
 

@@ -1,10 +1,9 @@
-"""From an artifact to a graph module."""
+"""Conversion of an artifact to a graph module."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor, fx
@@ -41,12 +40,12 @@ from wrapper_ir_torch import caller
 def convert(
     artifact: Artifact, options: FxOptions | None = None, analyses: Analyses | None = None
 ) -> fx.GraphModule:
-    """The artifact's program as a graph module: every op is a node or several, submodules are the functions that control
-    flow calls, constants are buffers.
+    """Converts the artifact's program to a graph module: every op becomes one or more nodes, submodules are
+    the functions that control flow calls, constants are buffers.
 
-    The program must be valid (`wrapper_ir.verify`). Raises VerificationError (WIR1nn) for a signature that does not fit it,
-    ConvertError (FX10n), NotSupportedError (WIR91n), PluginError
-    for kernels without a runtime, and what kernel runtimes raise; nothing is left behind then.
+    The program must be valid (`wrapper_ir.verify`). Raises VerificationError (WIR1nn) for a signature that
+    does not match it, ConvertError (FX10n), NotSupportedError (WIR91n), PluginError for kernels without a
+    runtime, and the errors of kernel runtimes. A failed conversion registers nothing.
     """
     return convert_as(artifact, options or FxOptions(), analyses)
 
@@ -59,13 +58,14 @@ def convert_as(
     original: ir.Program | None = None,
     is_run: bool = True,
 ) -> fx.GraphModule:
-    """`convert`. `original` is the program whose ops nodes name as their origin, where the artifact's was made from it. A graph
-    that is not run is for readers: its kernels are not loaded (those of the form "hop" are, which are registered), nothing is
-    measured, and all constants are on the CPU."""
+    """See `convert`. `original` is the program whose ops nodes name as their origin, if the artifact's
+    program was derived from it. A graph with `is_run=False` is only for reading: its kernels are not loaded
+    (except those of the form "hop", which are registered), nothing is measured, and all constants are on the
+    CPU."""
     if not is_run:
         options = replace(options, tune=None)
-    given = Analyses.of(artifact.program, analyses)
-    require_signature(artifact, given)
+    memo = Analyses.of(artifact.program, analyses)
+    require_signature(artifact, memo)
     refuse_unsupported(artifact.signature)
     check_operators(artifact.program, options.operators)
     if options.tune is not None:
@@ -75,7 +75,7 @@ def convert_as(
         **(compiler.lowerings if compiler is not None else {}),
         **dict.fromkeys(options.forbid, refuse),
     }
-    plan = lower(artifact, _lowering(options, lowerings), given.after(artifact.program))
+    plan = lower(artifact, _lowering(options, lowerings), memo.after(artifact.program))
     artifact = plan.artifact
     constants = load_constants(artifact, plan.analyses, None if is_run else torch.device("cpu"))
     loads = is_run or options.kernel_calls == "hop"
@@ -91,8 +91,8 @@ def convert_as(
 
 
 def _lowering(options: FxOptions, lowerings: Mapping[type[ir.OpBase], Lowering]) -> LoweringOptions:
-    """Windows of constants stay where they are: passes may change what they are of. A view is apart from its storage where a
-    compiler converts the one or the other itself."""
+    """Returns the options of lowering. Windows of constants are not hoisted, because passes may replace the
+    constants. Views are not fused if a compiler converts views or storages itself."""
     return LoweringOptions(
         assertions=options.assertions,
         check_results=options.check_results,
@@ -105,16 +105,16 @@ def _lowering(options: FxOptions, lowerings: Mapping[type[ir.OpBase], Lowering])
 
 
 def make_main(
-    graph: fx.Graph, attributes: dict[str, Any], name: str, origin: Origin, kernels: KernelTargets
+    graph: fx.Graph, attributes: dict[str, object], name: str, origin: Origin, kernels: KernelTargets
 ) -> fx.GraphModule:
-    """The main module, with its calling convention and its memory of where it comes from. Kernels are entered into torch's
-    tables here, after every step that can fail."""
+    """Creates the main module, with its calling convention and its origin. Kernels are registered with torch
+    here, after every step that can fail."""
     signature = origin.artifact.signature if origin.options.convention == "model" else None
     kernels.settle()
     files = origin.artifact.mapped_files()
     kind = WatchedModule if files else ConvertedModule
-    called = codegen(origin.options.kernel_calls, signature)
-    module = make_module(graph, attributes, name, called, kind)
+    generator = codegen(origin.options.kernel_calls, signature)
+    module = make_module(graph, attributes, name, generator, kind)
     if isinstance(module, WatchedModule):
         module.files = files
     module.meta[KEY] = origin
@@ -122,9 +122,9 @@ def make_main(
     return module
 
 
-def _convert_function(callee: Callee, program: ProgramScope) -> tuple[fx.Graph, dict[str, Any]]:
-    """A function's graph, and the attributes of its module by name."""
-    scope = FunctionScope(program, callee, lambda called: _submodule(called, program), read_atom)
+def _convert_function(callee: Callee, program: ProgramScope) -> tuple[fx.Graph, dict[str, object]]:
+    """Returns a function's graph, and the attributes of its module by name."""
+    scope = FunctionScope(program, callee, lambda function: _submodule(function, program), read_atom)
     function = scope.plan.function
     _placeholders(function, callee.captures, scope)
     convert_op(-1, scope)
@@ -141,18 +141,16 @@ def _convert_function(callee: Callee, program: ProgramScope) -> tuple[fx.Graph, 
 
 
 def convert_op(position: int, scope: FunctionScope) -> None:
-    """The nodes of the op at a position of the function that is converted, as they are without a compiler's lowerings; at -1
-    those before the first op."""
+    """Creates the nodes of the op at a position of the function that is converted, without a compiler's
+    lowerings; -1 is the position before the first op."""
     try:
         for step in scope.steps_at(position):
             if not is_argument_check(step):
                 write_step(step, scope, CONVERTERS)
     except (AssertionError, MemoryError):
         raise
-    except (
-        Exception
-    ) as error:  # of torch: a guard on a size that only a run tells, an operator over fake tensors
-        if hasattr(error, "code"):  # ours, of any package
+    except Exception as error:  # torch's: a guard on an unbacked size, an operator over fake tensors
+        if hasattr(error, "code"):  # a coded error of any package
             raise
         raise scope.failed(error) from error
 
@@ -160,43 +158,43 @@ def convert_op(position: int, scope: FunctionScope) -> None:
 def _placeholders(function: ir.Function, captures: tuple[str, ...], scope: FunctionScope) -> None:
     for param in function.params:
         value = param.value
-        made = _placeholder(value.name, scope.fake(value), scope)
-        made.meta["value"] = value.name
-        scope.nodes[value] = made
+        node = _placeholder(value.name, scope.fake(value), scope)
+        node.meta["value"] = value.name
+        scope.nodes[value] = node
     for symbol in captures:
-        made = _placeholder(symbol, scope.program.fakes.symbol(symbol), scope)
-        made.meta["symbol"] = symbol
-        scope.symbols[symbol] = made
+        node = _placeholder(symbol, scope.program.fakes.symbol(symbol), scope)
+        node.meta["symbol"] = symbol
+        scope.symbols[symbol] = node
 
 
-def _placeholder(name: str, val: Any, scope: FunctionScope) -> fx.Node:
-    """An input; its target is its name, which Python allows."""
-    made = scope.node("placeholder", "input", (), {}, name, val)
-    made.target = made.name
-    return made
+def _placeholder(name: str, val: object, scope: FunctionScope) -> fx.Node:
+    """Creates the node of an input. Its target is its name, which is a Python identifier."""
+    node = scope.node("placeholder", "input", (), {}, name, val)
+    node.target = node.name
+    return node
 
 
 def _submodule(callee: Callee, program: ProgramScope) -> fx.GraphModule:
-    """The module of a called function."""
+    """Creates the module of a called function."""
     graph, attributes = _convert_function(callee, program)
     return make_module(graph, attributes, callee.function, callee_codegen(program.kernel_calls))
 
 
 def make_module(
     graph: fx.Graph,
-    attributes: dict[str, Any],
+    attributes: dict[str, object],
     name: str,
-    called: CodeGen,
+    generator: CodeGen,
     kind: type[ConvertedModule] = ConvertedModule,
 ) -> ConvertedModule:
-    """A module over a graph, which is called as `called` says; tensors become buffers, modules submodules."""
-    graph.set_codegen(called)
+    """Creates a module over a graph with this code generator. Tensors become buffers, modules submodules."""
+    graph.set_codegen(generator)
     root = torch.nn.Module()
-    for attribute, held in attributes.items():
-        if isinstance(held, torch.nn.Module):
-            root.add_module(attribute, held)
-        elif isinstance(held, Tensor):
-            place(root, attribute, held)
+    for attribute, value in attributes.items():
+        if isinstance(value, torch.nn.Module):
+            root.add_module(attribute, value)
+        elif isinstance(value, Tensor):
+            place(root, attribute, value)
         else:
-            setattr(root, attribute, held)
+            setattr(root, attribute, value)
     return kind(root, graph, identifier(name))

@@ -1,8 +1,8 @@
-"""What torch's own passes know about the calls of a program's graphs.
+"""Side effects of a program's calls, as torch's passes see them.
 
-Torch keeps a call that nobody uses where its schema writes, or where somebody has said that it has an effect. Functions of
-`targets` and kernels say so where they are defined; here is what only a program says: of operators that are tagged, and of
-control flow whose functions have effects.
+Torch keeps an unused call if its schema writes, or if its target is marked as having effects. Functions of
+`targets` and kernels are marked at their definition. This module marks targets whose effects follow from the
+program: tagged operators, and control flow whose functions have effects.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from wrapper_ir_torch import resolve
 
 
 def mark_operators(analyses: Analyses) -> None:
-    """Tells torch which operators of the program have effects. One that is not registered here is passed over: whoever
-    calls it says so."""
-    seen: set[str] = set()
+    """Marks the operators of the program that have effects. An operator that is not registered here is
+    skipped; the caller reports it."""
+    targets: set[str] = set()
     for function in analyses.program.functions:
         for op in function.body:
-            if isinstance(op, ir.OperatorCall) and op.target not in seen:
-                seen.add(op.target)
+            if isinstance(op, ir.OperatorCall) and op.target not in targets:
+                targets.add(op.target)
                 if does_more(op, analyses):
                     _mark(op.target, analyses)
             elif isinstance(op, ir.Wait):
@@ -31,7 +31,7 @@ def mark_operators(analyses: Analyses) -> None:
 
 
 def does_more(op: ir.Op, analyses: Analyses) -> bool:
-    """Whether an op does more than to make its results."""
+    """Returns whether an op has effects beyond its results."""
     effects = op.effects(analyses)
     return bool(effects.writes or effects.classes)
 

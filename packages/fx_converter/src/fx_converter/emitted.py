@@ -1,4 +1,4 @@
-"""Lines of graph modules that know the op that they are written for."""
+"""Lines of graph modules with the op that each is written for."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ _ATTRIBUTES = LineOrigin(note="the function, and the attributes of its module")
 
 
 def node_origin(node: fx.Node) -> LineOrigin:
-    """What a node was made for; a node that somebody else added leads nowhere."""
-    found = node.meta.get(ORIGIN)
-    if isinstance(found, LineOrigin):
-        return found
+    """Returns the origin of a node. A node that a later pass added has none."""
+    origin = node.meta.get(ORIGIN)
+    if isinstance(origin, LineOrigin):
+        return origin
     return LineOrigin(note=f"argument %{node.meta['value']}") if node.op == "placeholder" else _ARGUMENTS
 
 
 def module_text(module: fx.GraphModule, name: str) -> EmittedText:
-    """The text of a module's `forward`, `GraphModule.code`, under the file name `name`."""
-    written = module.graph.python_code("self")
-    nodes, numbers = list(module.graph.nodes), written._lineno_map or {}
+    """Returns the text of a module's `forward` (`GraphModule.code`) under the file name `name`."""
+    code = module.graph.python_code("self")
+    nodes, numbers = list(module.graph.nodes), code._lineno_map or {}
     origins: list[LineOrigin | None] = []
-    for at, line in enumerate(written.src.removesuffix("\n").split("\n"), 1):
-        number = numbers.get(at - written._prologue_start)
+    for at, line in enumerate(code.src.removesuffix("\n").split("\n"), 1):
+        number = numbers.get(at - code._prologue_start)
         is_code = bool(line.strip()) and not line.lstrip().startswith("#")
         origin = _ATTRIBUTES if number is None else node_origin(nodes[number])
         origins.append(origin if is_code else None)
-    return EmittedText(name=name, text=written.src, origins=tuple(origins))
+    return EmittedText(name=name, text=code.src, origins=tuple(origins))

@@ -1,4 +1,4 @@
-"""The entry point `fx` of `wrapper_ir.emitters`."""
+"""Entry point `fx` of `wrapper_ir.emitters`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from fx_converter.boxed import BoxedSource, boxed_function, boxed_text
 from fx_converter.compilers import find_compiler
 from fx_converter.converter import convert, convert_as
 from fx_converter.emitted import module_text
+from fx_converter.nodes import Boxed
 from fx_converter.options import FxOptions
 from fx_converter.persistent import persistent_nodes
 from fx_converter.running import relocate, running_texts
@@ -35,11 +36,12 @@ from wrapper_ir_torch import caller
 def compile(
     artifact: Artifact, options: FxOptions | None = None, analyses: Analyses | None = None
 ) -> CompiledProgram:
-    """A callable with the model's own signature and result structure; its attribute `boxed` takes `main`'s flat arguments
-    in a list, which it empties, and returns a tuple. Nothing is recorded for autograd, and autocast does not apply.
+    """Returns a callable with the model's signature and result structure. Its attribute `boxed` takes
+    `main`'s flat arguments in a list, which it empties, and returns a tuple. Autograd records nothing, and
+    autocast does not apply.
 
-    The graph goes to the compiler of the program's device, where there is one. Raises what `convert` raises, and what
-    the compiler raises.
+    If a compiler for the program's device is installed, it receives the graph. Raises the errors of `convert`
+    and of the compiler.
     """
     options = replace(options or FxOptions(), convention="flat")
     compiler = find_compiler(artifact.program.target.device.type, options.compilers)
@@ -57,23 +59,21 @@ def compile(
 def _straight_line(
     artifact: Artifact, options: FxOptions, analyses: Analyses | None = None, *, is_run: bool = True
 ) -> BoxedSource:
-    """The text that `compile` makes a function of; one that is not run is for readers (see `convert_as`)."""
+    """Returns the text that `compile` runs. With `is_run=False` it is only for reading (see `convert_as`)."""
     original = artifact.program
     if options.persistent_buffers:
-        given = Analyses.of(original, analyses)
-        artifact = replace(artifact, program=with_persistent_pools(original, given))
+        memo = Analyses.of(original, analyses)
+        artifact = replace(artifact, program=with_persistent_pools(original, memo))
     module = convert_as(artifact, options, analyses, original=original, is_run=is_run)
     persistent = persistent_nodes(module.graph, artifact.program, is_held=options.persistent_buffers)
     repeats = options.repeated_operators and is_run
     return boxed_text(module, persistent, options.recordings, repeats=repeats)
 
 
-def _watched(
-    boxed: Callable[[list[Any]], tuple[Any, ...]], files: Sequence[MappedFile]
-) -> Callable[[list[Any]], tuple[Any, ...]]:
-    """`boxed`, which first finds out whether somebody wrote the files that constants are mapped from."""
+def _watched(boxed: Boxed, files: Sequence[MappedFile]) -> Boxed:
+    """Wraps `boxed` to check first that the files that constants are mapped from are unchanged."""
 
-    def run(args: list[Any]) -> tuple[Any, ...]:
+    def run(args: list[Any]) -> tuple[Any, ...]:  # Any: see Boxed
         check_files(files)
         return boxed(args)
 
@@ -81,13 +81,13 @@ def _watched(
     return run
 
 
-def _boxed(run: Callable[..., tuple[Any, ...]]) -> Callable[[list[Any]], tuple[Any, ...]]:
-    """A compiler's callable over a list, which is emptied."""
+def _boxed(run: Callable[..., tuple[object, ...]]) -> Boxed:
+    """Wraps a compiler's callable as a function of a list, which it empties."""
 
-    def flat(args: list[Any]) -> tuple[Any, ...]:
-        held = tuple(args)
+    def flat(args: list[Any]) -> tuple[Any, ...]:  # Any: see Boxed
+        operands = tuple(args)
         args.clear()
-        return tuple(run(*held))
+        return tuple(run(*operands))
 
     return lambda args: without_autograd(flat, args)
 
@@ -100,25 +100,26 @@ class FxEmitter:
     name: str = field(default="fx", init=False)
 
     def emit(self, artifact: Artifact) -> fx.GraphModule:
-        """`convert`."""
+        """See `convert`."""
         return convert(artifact, self.options)
 
     def write(self, artifact: Artifact, folder: Path) -> tuple[Path, ...]:
-        """A file for `load`."""
+        """Writes a file for `load`."""
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / "graph.wir"
         save(convert(artifact, self.options), path)
         return (path,)
 
     def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> CompiledProgram:
-        """`compile`; `guarded` adds to what the options say."""
+        """See `compile`; `guarded` is combined with the option."""
         return compile(artifact, self._guarded(guarded))
 
     def emitted_texts(
         self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED
     ) -> tuple[EmittedText, ...]:
-        """See `wrapper_ir.plugins.emitted.LineEmitter`: `graph.py` is the code of the module that `emit` gives; `program.py` and the
-        functions that it calls, below `functions/`, are what `compile` runs, unless it hands the graph to another compiler."""
+        """See `wrapper_ir.plugins.emitted.LineEmitter`. `graph.py` is the code of the module that `emit`
+        returns. `program.py`, and the functions that it calls below `functions/`, are the code that `compile`
+        runs, unless it passes the graph to a compiler."""
         options = self._guarded(guarded)
         graph = module_text(convert_as(artifact, options, is_run=False), "graph.py")
         if find_compiler(artifact.program.target.device.type, options.compilers) is not None:
@@ -156,4 +157,4 @@ class FxEmitter:
 
 
 EMITTER = FxEmitter()
-"""With default options."""
+"""The emitter with default options."""

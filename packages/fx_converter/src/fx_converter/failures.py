@@ -1,4 +1,5 @@
-"""Errors that leave a graph: coded for wrong arguments; those of torch and of operators get a note with code and place."""
+"""Errors that leave a graph. Wrong arguments become coded errors; errors of torch and of operators get a note
+with code and place."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import linecache
 from collections.abc import Callable, Sequence
 from functools import wraps
 from types import TracebackType
-from typing import Any, Protocol, TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 from torch import fx
 
@@ -16,41 +17,42 @@ from wrapper_ir_runtime.argument_failures import binding_failure, boxed_failure
 from wrapper_ir_runtime.failures import add_place
 from wrapper_ir_runtime.traces import file_of, traces_of
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., object])
 
 _GRAPHS = "<eval_with_key>"
-"""How torch begins the names of the files of graph modules."""
+"""The prefix of the file names that torch gives the code of graph modules."""
 
 
 class Lines(Protocol):
-    """A text with what its lines are written for."""
+    """A text with the origin of each line."""
 
     @property
     def origins(self) -> Sequence[LineOrigin]:
-        """An item for each line."""
+        """One item a line."""
 
 
 def explained_calls(function: Function) -> Function:
-    """The `forward` of a graph module, whose errors are explained."""
+    """Wraps the `forward` of a graph module to explain its errors."""
 
     @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> object:
         try:
             return function(*args, **kwargs)
         except Exception as error:
-            found = explained(error, args)
-            if found is error:
+            explanation = explained(error, args)
+            if explanation is error:
                 raise
-            raise found from error
+            raise explanation from error
 
     return cast(Function, call)  # the same signature
 
 
-def explained(error: Exception, args: Sequence[Any]) -> Exception:  # Any: a module, and a call's arguments
-    """`error`, as which it leaves the `forward` of a graph module, the first of `args`."""
-    called_wrongly = binding_failure(error)
-    if called_wrongly is not None:
-        return called_wrongly
+def explained(error: Exception, args: Sequence[object]) -> Exception:
+    """Returns the error that `forward` of a graph module raises for `error`; the module is the first of
+    `args`."""
+    argument_error = binding_failure(error)
+    if argument_error is not None:
+        return argument_error
     module = args[0] if args else None
     frame = _innermost(error, _GRAPHS)
     if not isinstance(error, WirError) and frame is not None:
@@ -59,10 +61,10 @@ def explained(error: Exception, args: Sequence[Any]) -> Exception:  # Any: a mod
 
 
 def explained_boxed(error: Exception, file: str, text: Lines) -> Exception:
-    """`error`, as which it leaves the function of `file`, whose text this is."""
-    called_wrongly = boxed_failure(error, file)
-    if called_wrongly is not None:
-        return called_wrongly
+    """Returns the error that the function of `file`, with this text, raises for `error`."""
+    argument_error = boxed_failure(error, file)
+    if argument_error is not None:
+        return argument_error
     frame = _innermost(error, file)
     if not isinstance(error, WirError) and frame is not None:
         at = frame.tb_lineno - 1
@@ -71,7 +73,7 @@ def explained_boxed(error: Exception, file: str, text: Lines) -> Exception:
 
 
 def _innermost(error: Exception, file: str) -> TracebackType | None:
-    """Of the frames that run text of a file, or of files of such names, the innermost."""
+    """Returns the innermost frame that runs code of files whose names begin with `file`."""
     return next((trace for trace in reversed(traces_of(error)) if file_of(trace).startswith(file)), None)
 
 
@@ -91,7 +93,7 @@ def _of_line(origin: LineOrigin) -> str:
 
 
 def _source(module: object, line: str) -> str:
-    """The source ops of the node whose line this is."""
+    """Returns the source ops of the node that this line calls."""
     name = line.partition(" =")[0].partition(":")[0]
     graphs = (
         [m.graph for m in module.modules() if isinstance(m, fx.GraphModule)]

@@ -1,4 +1,4 @@
-"""What a caller may choose about graphs."""
+"""Options of conversions."""
 
 from __future__ import annotations
 
@@ -22,22 +22,25 @@ Convention = Literal["model", "flat"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FxOptions:
-    """Choices of `convert` and `compile`.
+    """Options of `convert` and `compile`.
 
-    `kernel_calls`: "direct" calls loaded kernels, operators and allocators the fastest way; "hop" calls only what
-    torch's own passes understand and can trace again: registered operators, and `triton_kernel_wrapper_mutation` for
-    Triton. `convention`: whether the graph module is called with the model's own arguments ("model") or with the
-    program's flat ones. `assertions` keeps the program's run-time checks as nodes. `check_results` holds what operators
-    return against its declared layout. `fake_mode` is where fake values in `node.meta["val"]` live; None makes a mode
-    from the program's symbols. `find_runtime` finds the runtimes of kernels. `tune` measures what a program leaves open
-    of its kernels before it is converted; None takes what it has: choices that tuning wrote, else first configs.
-    `compilers` are those that `compile` hands graphs to, by type of device; None takes the installed ones. `forbid`:
-    classes of ops that a graph must not have (ConvertError FX106). `persistent_buffers`: what `compile` makes holds the
-    memory of intermediate results of fixed sizes from call to call, for each stream, where no other compiler takes the
-    graph. `recordings`: how many recordings what `compile` makes may have of a recordable function at a time, where calls are
-    "direct" (see `wrapper_ir_runtime.Recorded`); 0 records none. `repeated_operators`: what `compile` makes launches the kernels of attention and matrix
-    matmuls on a GPU again without torch where their operands lie and look as in an earlier call (see `wrapper_ir_torch.repeated_operator`). `guarded`: what the graph need not check. `operators`: which operators a program may call
-    (`NotSupportedError` WIR917), of a file's graph too. Raises ConvertError FX103 for other values.
+    `kernel_calls`: "direct" calls loaded kernels, operators and allocators the fastest way; "hop" calls only
+    targets that torch's passes can trace again: registered operators, and `triton_kernel_wrapper_mutation`
+    for Triton kernels. `convention`: whether the graph module is called with the model's arguments ("model")
+    or with the program's flat ones ("flat"). `assertions` keeps the program's run-time checks as nodes.
+    `check_results` compares results of operators with their declared layout. `fake_mode` is the mode of the
+    fake values in `node.meta["val"]`; None creates one from the program's symbols. `find_runtime` finds the
+    runtimes of kernels. `tune` measures the undecided kernels of a program before it is converted; None uses
+    its recorded choices, or else first configs. `compilers` are the compilers that `compile` passes graphs
+    to, by type of device; None uses the installed ones. `forbid`: classes of ops that a graph must not have
+    (ConvertError FX106). `persistent_buffers`: compiled programs keep the memory of intermediate results of
+    fixed sizes between calls, for each stream, unless a compiler receives the graph. `recordings`: the
+    maximal number of concurrent recordings of a recordable function, if calls are "direct" (see
+    `wrapper_ir_runtime.Recorded`); 0 records none. `repeated_operators`: compiled programs launch the kernels
+    of attention and matrix products on a GPU again without torch if address and layout of their operands
+    equal those of an earlier call (see `wrapper_ir_torch.repeated_operator`). `guarded`: properties of inputs
+    that the caller checks. `operators`: the operators that a program, or the graph of a file, may call
+    (`NotSupportedError` WIR917). Raises ConvertError FX103 for other values.
     """
 
     kernel_calls: KernelCalls = "direct"
@@ -56,13 +59,13 @@ class FxOptions:
     operators: OperatorPolicy = DEFAULT_OPERATORS
 
     def __post_init__(self) -> None:
-        for name, held, choices in (
+        for name, value, choices in (
             ("kernel_calls", self.kernel_calls, get_args(KernelCalls)),
             ("convention", self.convention, get_args(Convention)),
         ):
-            if held not in choices:
+            if value not in choices:
                 raise ConvertError(
-                    "FX103", f"option {name!r} is {held!r}", hint=f"one of {', '.join(choices)}"
+                    "FX103", f"option {name!r} is {value!r}", hint=f"one of {', '.join(choices)}"
                 )
         others = [op for op in self.forbid if op not in ir.OPS]
         if others:

@@ -1,4 +1,4 @@
-"""What a converted graph module remembers of the artifact that it was made of."""
+"""The artifact that a converted graph module was created from."""
 
 from __future__ import annotations
 
@@ -18,51 +18,50 @@ from wrapper_ir.artifact import Artifact
 from wrapper_ir.support.files import MappedFile, check_files
 
 KEY = "wrapper_ir"
-"""The entry of `GraphModule.meta`."""
+"""The entry of `GraphModule.meta` with the `Origin`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Origin:
-    """`constants` are the tensors that the graph's buffers hold (Any: packed ones are torch's own objects); `fakes` made
-    the graph's fake values."""
+    """The source of a graph module. `constants` are the tensors in the graph's buffers, and packed objects of
+    torch; `fakes` created the graph's fake values."""
 
     artifact: Artifact
     options: FxOptions
-    constants: Mapping[ir.Value, Any]
+    constants: Mapping[ir.Value, object]
     fakes: FakeValues
 
-    # Any: what is copied already, by identity
-    def __deepcopy__(self, memo: dict[int, Any]) -> Origin:
-        """For a copy of the module: its constants are the tensors that are copied with it."""
-        held = {value: copy.deepcopy(tensor, memo) for value, tensor in self.constants.items()}
-        return replace(self, constants=held)
+    def __deepcopy__(self, memo: dict[int, object]) -> Origin:
+        """Copies for a copy of the module: the constants are the tensors of that copy."""
+        constants = {value: copy.deepcopy(tensor, memo) for value, tensor in self.constants.items()}
+        return replace(self, constants=constants)
 
 
 class ConvertedModule(fx.GraphModule):
-    """A graph module that says how it is kept in a file, and has the model's names for its state."""
+    """A graph module that can be saved, and whose state has the model's names."""
 
     _model_state = ModelState()
 
-    # Any: as torch calls them, and what is copied already, by identity
+    # Any: torch's own signatures
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         self._model_state.to_buffers(state_dict, prefix)
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
         """See `torch.nn.Module`."""
-        found = super().state_dict(*args, **kwargs)
-        self._model_state.from_buffers(found, str(kwargs.get("prefix", "")))
-        return found
+        state = super().state_dict(*args, **kwargs)
+        self._model_state.from_buffers(state, str(kwargs.get("prefix", "")))
+        return state
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> ConvertedModule:
-        """With all names of a buffer: torch keeps one."""
-        made = super().__deepcopy__(memo)
-        assert isinstance(made, ConvertedModule)
-        made._model_state = self._model_state
+    def __deepcopy__(self, memo: dict[int, object]) -> ConvertedModule:
+        """Copies all names of a buffer; torch copies one."""
+        module = super().__deepcopy__(memo)
+        assert isinstance(module, ConvertedModule)
+        module._model_state = self._model_state
         saved = set(nn.Module.state_dict(self))
-        for path, held in self.named_buffers(remove_duplicate=False):
-            place(made, path, copy.deepcopy(held, memo), persistent=path in saved)
-        return made
+        for path, buffer in self.named_buffers(remove_duplicate=False):
+            place(module, path, copy.deepcopy(buffer, memo), persistent=path in saved)
+        return module
 
     def __reduce__(self) -> NoReturn:
         """Raises GraphPicklingError FX201."""
@@ -72,24 +71,24 @@ class ConvertedModule(fx.GraphModule):
 
 
 class WatchedModule(ConvertedModule):
-    """One whose constants are mapped from files: a call finds out first whether somebody wrote them. A copy has tensors of
-    its own, and nothing to watch."""
+    """A module with constants that are mapped from files, which each call checks for changes. A copy has
+    separate tensors, and nothing to check."""
 
     files: tuple[MappedFile, ...] = ()
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """One call; raises ArtifactError WIR713."""
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # Any: torch's own signature
+        """Calls the module; raises ArtifactError WIR713 if a file has changed."""
         check_files(self.files)
         return super().__call__(*args, **kwargs)
 
 
 def origin_of(module: fx.GraphModule) -> Origin:
-    """What the module remembers; raises SavedGraphError FX201 for one that nothing of ours has made."""
-    found = module.meta.get(KEY)
-    if isinstance(found, Origin):
-        return found
+    """Returns the origin of the module; raises SavedGraphError FX201 if it has none."""
+    origin = module.meta.get(KEY)
+    if isinstance(origin, Origin):
+        return origin
     raise SavedGraphError(
         "FX201",
-        "this graph module does not say which artifact it comes from",
-        hint="pass the converted module that it was made from as origin=",
+        "this graph module has no record of its artifact",
+        hint="pass the converted module that it was created from as origin=",
     )

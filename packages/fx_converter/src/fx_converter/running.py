@@ -1,4 +1,4 @@
-"""The functions that a compiled program runs, as files: their texts, and how they run from there."""
+"""The functions that a compiled program runs, as files: their texts, and their relocation to files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _Part = BoxedSource | fx.GraphModule
 
 
 def running_texts(source: BoxedSource) -> Iterator[EmittedText]:
-    """The texts of all that a call runs: `program.py`, then the functions that it calls, below `functions/`."""
+    """Yields the texts of all functions that a call runs: `program.py`, then the functions that it calls,
+    below `functions/`."""
     for name, part in _parts(source):
         if isinstance(part, BoxedSource):
             yield EmittedText(name=name, text=part.text, origins=part.origins)
@@ -27,14 +28,14 @@ def running_texts(source: BoxedSource) -> Iterator[EmittedText]:
 
 
 def relocate(program: CompiledProgram, folder: Path) -> tuple[Path, ...]:
-    """Writes the texts of all that a callable of `compile` runs into `folder`, and lets it run from there; returns the files, the
-    program's first. Raises ConvertError FX107 for a callable that another compiler made of the graph, OSError where `folder` cannot
-    be written."""
+    """Writes the texts of all functions of a callable of `compile` into `folder`, and makes their code refer
+    to these files. Returns the files, the program's first. Raises ConvertError FX107 for a callable that a
+    compiler created from the graph, OSError if `folder` cannot be written."""
     source = getattr(program.boxed, "source", None)  # the attribute of `boxed_function`
     if not isinstance(source, BoxedSource):
         raise ConvertError(
             "FX107",
-            "the program's code is not this package's: a compiler of graphs made it",
+            "the program's code is not this package's: a compiler of graphs created it",
             hint="FxOptions(compilers={}) compiles without one",
         )
     return tuple(_moved(part, folder / name) for name, part in _parts(source))
@@ -42,7 +43,7 @@ def relocate(program: CompiledProgram, folder: Path) -> tuple[Path, ...]:
 
 def _moved(part: _Part, path: Path) -> Path:
     if isinstance(part, BoxedSource):
-        text, function = part.text, part.scope["run"]
+        text, function = part.text, part.run
     else:
         text, function = part.code, vars(type(part))["forward"]
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -52,7 +53,7 @@ def _moved(part: _Part, path: Path) -> Path:
 
 
 def _parts(source: BoxedSource) -> Iterator[tuple[str, _Part]]:
-    """All that a call runs, each with the name of its file."""
+    """Yields all functions that a call runs, each with the name of its file."""
     yield "program.py", source
     counts: dict[str, int] = {}
     for part in _called(source, set()):
@@ -61,14 +62,14 @@ def _parts(source: BoxedSource) -> Iterator[tuple[str, _Part]]:
         yield f"functions/{name}.py" if count == 1 else f"functions/{name}_{count}.py", part
 
 
-def _called(source: BoxedSource, seen: set[int]) -> Iterator[_Part]:
+def _called(source: BoxedSource, visited: set[int]) -> Iterator[_Part]:
     for inner in source.recorded.values():
         yield inner
-        yield from _called(inner, seen)
-    for held in source.scope.values():
-        if not isinstance(held, fx.GraphModule):
+        yield from _called(inner, visited)
+    for value in source.scope.values():
+        if not isinstance(value, fx.GraphModule):
             continue
-        for module in held.modules():
-            if isinstance(module, fx.GraphModule) and id(module) not in seen:
-                seen.add(id(module))
+        for module in value.modules():
+            if isinstance(module, fx.GraphModule) and id(module) not in visited:
+                visited.add(id(module))
                 yield module

@@ -1,6 +1,7 @@
-"""Tuning at conversion: what a program leaves open of its kernels is measured before its graph is made.
+"""Tuning at conversion: the undecided kernels of a program are measured before its graph is created.
 
-The choices are written into the program, so that both forms of calls, and saved graphs, hold the chosen kernels alone.
+The choices are written into the program, so that both forms of calls, and saved graphs, contain only the
+chosen kernels.
 """
 
 from __future__ import annotations
@@ -8,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 
 from fx_converter.errors import ConvertError
+from fx_converter.nodes import Value
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.plugins.protocols import KernelTuner
 from wrapper_ir.plugins.registry import machine as find_machine
@@ -20,26 +21,26 @@ from wrapper_ir_runtime.kernels import kernels_by_runtime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelTuning:
-    """How kernels are tuned when a graph is made.
+    """Options of tuning at conversion.
 
-    `inputs` are flat arguments of the program to measure on, which are left as they are; None makes some up, whose sizes
-    are those of `hints` (values of symbols by name), or else the symbols' own hints. Kernels whose sizes nothing says are
-    passed over, with a warning of their runtime (TR606). `machine` names the tensor library to measure with; None measures
-    nothing: choices follow from times that are known, the artifact's own and those of `others`. What no time decides
-    stays as the program has it: a kernel's first config.
+    `inputs` are flat arguments of the program to measure with, which are not changed. None creates inputs
+    with the sizes of `hints` (values of symbols by name), or else of the symbols' own hints. Kernels without
+    known sizes are skipped, with a warning of their runtime (TR606). `machine` names the tensor library to
+    measure with. None measures nothing: choices follow from recorded times, the artifact's own and those of
+    `others`. Kernels without recorded times keep the program's default, the first config.
     """
 
-    inputs: Sequence[Any] | None = None  # Any: tensors and numbers
+    inputs: Sequence[Value] | None = None
     hints: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     machine: str | None = "torch"
     others: Sequence[Artifact] = ()
 
 
 def tuned(artifact: Artifact, tuning: KernelTuning, find_runtime: FindRuntime) -> Artifact:
-    """The artifact with the choices of those of its kernels' runtimes that tune.
+    """Returns the artifact with the choices of its kernels' runtimes that tune.
 
-    Raises ConvertError FX103 for hints of symbols that the program does not have, PluginError for runtimes or a machine
-    that are not installed, and what running the inputs and the runtimes raise.
+    Raises ConvertError FX103 for hints of symbols that the program does not have, PluginError for runtimes or
+    a machine that are not installed, and the errors of running the inputs and of the runtimes.
     """
     declared = {symbol.name for symbol in artifact.program.symbols}
     if unknown := sorted(tuning.hints.keys() - declared):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from wrapper_ir_torch._compat import (
     FAST_EMPTY,
     FAST_VIEW,
+    OpOverload,
     bytes_tensor,
     caller,
     find_group,
@@ -41,6 +42,7 @@ __all__ = [
     "RUNNERS",
     "SYMMETRIC_MEMORY",
     "GroupMemory",
+    "OpOverload",
     "Operator",
     "RegisteredMemory",
     "RegistrationCounts",

@@ -17,7 +17,7 @@ import torch
 from wrapper_ir import ir
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir.operators.policy import inner_operator
-from wrapper_ir_torch._compat import is_overload, registered_symmetric, torch_operators
+from wrapper_ir_torch._compat import OpOverload, is_overload, registered_symmetric, torch_operators
 
 HIGHER_ORDER = "higher_order"
 """The namespace of operators that accept functions."""
@@ -32,7 +32,7 @@ class Operator:
 
     function: Callable[..., object]
     position: int | None = None
-    inner: object = None
+    inner: OpOverload | None = None
 
     def call(self) -> Callable[..., object]:
         """Returns one function of the arguments of the schema."""
@@ -77,4 +77,6 @@ def _higher_order(packet: object, operator: str, overload: str) -> Operator:
     inner: object = torch.ops
     for name in names:
         inner = getattr(inner, name)
+    if not is_overload(inner):
+        raise AttributeError(f"{overload!r} names no operator to run")
     return Operator(packet, RUNNERS[operator], inner)

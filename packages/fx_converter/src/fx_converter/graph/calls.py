@@ -1,9 +1,9 @@
-"""Calls of kernels, library operators and collectives, and what they return."""
+"""Calls of kernels, library operators and collectives, and their results."""
 
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import fx
@@ -11,40 +11,41 @@ from torch import fx
 from fx_converter import targets
 from fx_converter.graph.placement import on_stream
 from fx_converter.graph.scope import FunctionScope
+from fx_converter.nodes import Argument
 from fx_converter.targets.collectives import FINISHED_CALLS
 from wrapper_ir import ir
 from wrapper_ir.support.quoting import is_python_name
 from wrapper_ir_lowering.steps import CallOperator, Given, Launch, StartCollective, Unpack, Wait
 from wrapper_ir_torch import resolve
 
-# Any in this file: arguments and results in structure
-Nested = Any
+Nested: TypeAlias = Any
+"""Any: fake values in nested tuples, lists and dictionaries."""
 
 
 def launch(step: Launch, scope: FunctionScope) -> None:
-    """A call of a kernel, in the chosen form; the numbers of its grid come after its arguments."""
+    """Calls a kernel in the chosen form. The numbers of its grid follow its arguments."""
     kernel = step.kernel
     args = [scope.argument(arg) for _, arg in step.args]
     grid = [scope.argument(arg) for arg in step.grid]
     with on_stream(step, scope):
-        made = scope.program.kernels.call(kernel, args, grid, scope)
-    made.meta["kernel"] = kernel.name
-    made.meta["kernel_hash"] = scope.program.kernels.hash_of(kernel)
+        node = scope.program.kernels.call(kernel, args, grid, scope)
+    node.meta["kernel"] = kernel.name
+    node.meta["kernel_hash"] = scope.program.kernels.hash_of(kernel)
 
 
 def _call(
     step: CallOperator | StartCollective, result: ir.Value | None, val: Nested, scope: FunctionScope
 ) -> fx.Node:
-    """The call, with the arguments in structure, as the operator's schema has them."""
-    called = resolve(step.operator.extern)
+    """Calls an operator with arguments in the structure of its schema."""
+    operation = resolve(step.operator.extern)
     args, kwargs = _arguments(step, scope)
-    if called.position is not None:
-        args.insert(called.position, called.inner)
-    function = called.function
+    if operation.position is not None:
+        args.insert(operation.position, operation.inner)
+    function = operation.function
     if isinstance(step, StartCollective) and step.is_finished:
         function = FINISHED_CALLS[step.operator.extern.name]
     with on_stream(step, scope):
-        made = scope.node(
+        node = scope.node(
             "call_function",
             function,
             tuple(args),
@@ -53,25 +54,25 @@ def _call(
             val,
         )
     if result is not None:
-        made.meta["value"] = result.name
-        scope.nodes[result] = made
-    return made
+        node.meta["value"] = result.name
+        scope.nodes[result] = node
+    return node
 
 
 def _arguments(
     step: CallOperator | StartCollective, scope: FunctionScope
-) -> tuple[list[Nested], dict[str, Nested]]:
-    """Arguments by position and by keyword. One that is called like a keyword of Python (`from`), which no text of a graph
-    can hold, is given by position, with those before it. Raises NotSupportedError WIR914 where the schema wants it by
-    keyword."""
-    args: list[Nested] = []
-    kwargs: dict[str, Nested] = {}
-    odd = [a for a in step.arguments if a.given is Given.KEYWORD and not is_python_name(a.schema.name)]
-    for argument in odd:
+) -> tuple[list[Argument], dict[str, Argument]]:
+    """Returns arguments by position and by keyword. An argument whose name is a Python keyword (`from`)
+    cannot be written by name: it is passed by position, with those before it. Raises NotSupportedError WIR914
+    if the schema requires it by keyword."""
+    args: list[Argument] = []
+    kwargs: dict[str, Argument] = {}
+    reserved = [a for a in step.arguments if a.given is Given.KEYWORD and not is_python_name(a.schema.name)]
+    for argument in reserved:
         if argument.schema.keyword_only:
             what = f"{step.operator.extern.name} takes {argument.schema.name!r} by keyword only"
             raise scope.not_supported("WIR914", what, "emit Python, or wrap the operator")
-    last = step.arguments.index(odd[-1]) if odd else -1
+    last = step.arguments.index(reserved[-1]) if reserved else -1
     for number, argument in enumerate(step.arguments):
         if argument.given is Given.POSITION or number <= last:
             args.append(scope.argument(argument.value))
@@ -81,7 +82,6 @@ def _arguments(
 
 
 def call_operator(step: CallOperator, scope: FunctionScope) -> None:
-    """A call."""
     if step.result is None:
         _call(step, None, _written(step, scope), scope)
     elif ir.is_results(step.result):
@@ -91,32 +91,34 @@ def call_operator(step: CallOperator, scope: FunctionScope) -> None:
 
 
 def _written(step: CallOperator, scope: FunctionScope) -> Nested:
-    """What an operator returns whose result nobody keeps: for out variants, the tensors that it wrote."""
+    """Returns the fake result of an operator whose result is unused: for out variants, the tensors that it
+    wrote."""
     returns = step.operator.schema.returns
     sets = {alias: a.value for a in step.arguments if a.schema.written for alias in a.schema.aliases}
-    found = []
+    values = []
     for result in returns:
         arg = next((sets[alias] for alias in result.aliases if alias in sets), None)
-        found.append(scope.value(arg).meta["val"] if isinstance(arg, ir.Value) else None)
-    if not found:
+        values.append(scope.value(arg).meta["val"] if isinstance(arg, ir.Value) else None)
+    if not values:
         return None
-    return found[0] if len(found) == 1 else tuple(found)
+    return values[0] if len(values) == 1 else tuple(values)
 
 
 def _nested(step: CallOperator, result: ir.Value, scope: FunctionScope) -> Nested:
-    """A nested fake value: what later steps take out of it, and None for what nobody takes. Several results are a tuple."""
+    """Returns a nested fake value: the parts that later steps unpack, and None for others. Several results
+    form a tuple."""
     tree: Nested = None
     for unpacked in scope.unpacks.get(result, ()):
         tree = _placed(tree, unpacked.path, scope.fake(unpacked.result))
     count = len(step.operator.schema.returns)
     if count > 1 and (tree is None or isinstance(tree, list)):
-        taken = tree or []
-        return (*taken, *[None] * (count - len(taken)))
+        items = tree or []
+        return (*items, *[None] * (count - len(items)))
     return tree
 
 
 def _placed(tree: Nested, path: tuple[int | str, ...], leaf: Nested) -> Nested:
-    """`tree` with `leaf` at `path`."""
+    """Returns `tree` with `leaf` at `path`."""
     if not path:
         return leaf
     head = path[0]
@@ -131,7 +133,7 @@ def _placed(tree: Nested, path: tuple[int | str, ...], leaf: Nested) -> Nested:
 
 
 def unpack(step: Unpack, scope: FunctionScope) -> None:
-    """`operator.getitem` for each part of the path; an empty path is the result itself."""
+    """Calls `operator.getitem` for each part of the path; an empty path is the result itself."""
     node = scope.value(step.source)
     tree = node.meta["val"]
     for number, part in enumerate(step.path):
@@ -145,18 +147,18 @@ def unpack(step: Unpack, scope: FunctionScope) -> None:
 
 
 def start_collective(step: StartCollective, scope: FunctionScope) -> None:
-    """Functional collectives are operators whose results must be waited for, or calls that wait for them; a list of tensors is
-    taken apart."""
+    """Calls a functional collective, whose results must be waited for, or a function that waits. A list of
+    tensors is unpacked."""
     if len(step.results) == 1 and not step.is_list:
         _call(step, step.results[0], scope.fake(step.results[0]), scope)
         return
     fakes = [scope.fake(result) for result in step.results]
-    made = _call(step, None, fakes, scope)
+    node = _call(step, None, fakes, scope)
     for number, (result, val) in enumerate(zip(step.results, fakes)):
-        scope.bind(result, operator.getitem, made, number, val=val)
+        scope.bind(result, operator.getitem, node, number, val=val)
 
 
 def wait(step: Wait, scope: FunctionScope) -> None:
-    """torch waits in an operator of its own."""
+    """Calls torch's operator that waits."""
     source = scope.value(step.source)
     scope.bind(step.result, torch.ops._c10d_functional.wait_tensor.default, source, val=source.meta["val"])

@@ -12,19 +12,19 @@ from wrapper_ir_torch import DTYPES
 
 
 def check_inputs(step: steps.CheckInputs, scope: FunctionScope) -> None:
-    """One node for all inputs of the program."""
+    """Adds one node for all inputs of the program."""
     expected = tuple(expectation(want) for _, want in step.inputs)
     scope.call(targets.check_inputs, [scope.value(value) for value, _ in step.inputs], expected)
 
 
 def check_storages(step: steps.CheckStorages, scope: FunctionScope) -> None:
-    """One node for all arguments whose elements the program touches."""
-    wanted = tuple((want.name, want.nbytes, want.itemsize) for _, want in step.storages)
-    scope.call(targets.check_storages, [scope.value(value) for value, _ in step.storages], wanted)
+    """Adds one node for all arguments whose elements the program accesses."""
+    expected = tuple((want.name, want.nbytes, want.itemsize) for _, want in step.storages)
+    scope.call(targets.check_storages, [scope.value(value) for value, _ in step.storages], expected)
 
 
 def check_groups(step: steps.CheckGroups, scope: FunctionScope) -> None:
-    """One node for all groups."""
+    """Adds one node for all groups."""
     ranks = [(one.group, one.size, one.ranks, one.differences) for one in step.ranks]
     scope.call(targets.check_groups, list(step.groups), str(step.device), *([ranks] if ranks else []))
     if step.sharing:
@@ -32,17 +32,16 @@ def check_groups(step: steps.CheckGroups, scope: FunctionScope) -> None:
 
 
 def check_layout(step: steps.CheckLayout, scope: FunctionScope) -> None:
-    """A node for the tensor."""
-    wanted = list(scope.numbers(step.sizes)), list(scope.numbers(step.strides))
-    named = (
+    layout = list(scope.numbers(step.sizes)), list(scope.numbers(step.strides))
+    label = (
         f"argument {step.value.name}" if step.reason is steps.CheckReason.ARGUMENT else f"%{step.value.name}"
     )
-    name = f"{named}, {step.message}" if step.message else named
-    scope.call(targets.assert_layout, scope.value(step.value), *wanted, step.alignment, name)
+    name = f"{label}, {step.message}" if step.message else label
+    scope.call(targets.assert_layout, scope.value(step.value), *layout, step.alignment, name)
 
 
 def check_result(step: steps.CheckResult, scope: FunctionScope) -> None:
-    """A node for the tensor, with what is open of it."""
+    """Adds a node for the open properties of a tensor."""
     type = step.value.type
     if step.written:
         storage = 0 if step.storage is None else scope.number(step.storage)
@@ -67,22 +66,20 @@ def check_apart(step: steps.CheckApart, scope: FunctionScope) -> None:
 
 
 def is_argument_check(step: steps.Step) -> TypeGuard[steps.CheckLayout]:
-    """Whether a step holds an argument of the call against its type. It is not part of the op that it follows: whoever
-    converts that leaves it to do."""
+    """Returns whether a step compares an argument of the call with its type. Such a step is not part of the
+    op that it follows, and is converted separately."""
     return isinstance(step, steps.CheckLayout) and step.reason is steps.CheckReason.ARGUMENT
 
 
 def check_alignment(step: steps.CheckAlignment, scope: FunctionScope) -> None:
-    """A node for the tensor."""
     name = f"%{step.value.name}" + (f", {step.message}" if step.message else "")
     scope.call(targets.assert_alignment, scope.value(step.value), step.alignment, name)
 
 
 def check_condition(step: steps.CheckCondition, scope: FunctionScope) -> None:
-    """The condition is computed by nodes of its own."""
+    """Adds the nodes that compute the condition, and its check."""
     scope.call(targets.assert_expr, scope.number(step.condition), step.message, str(step.condition))
 
 
 def check_finite(step: steps.CheckFinite, scope: FunctionScope) -> None:
-    """A node for the tensor."""
     scope.call(targets.assert_finite, scope.value(step.value), f"%{step.value.name}", step.message)

@@ -6,8 +6,7 @@ A submodule takes the function's parameters, then the symbols that the function 
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Sequence
 
 import torch
 from torch import fx
@@ -15,72 +14,74 @@ from torch import fx
 from fx_converter import targets
 from fx_converter.effects import does_more
 from fx_converter.graph.scope import Callee, FunctionScope
+from fx_converter.nodes import Argument, Target
 from wrapper_ir import ir
 from wrapper_ir_lowering import FunctionPlan
 from wrapper_ir_lowering.steps import Call, Loop, Return, Switch
 
 
 def _captures(*functions: FunctionPlan) -> tuple[str, ...]:
-    """The symbols that any of these captures; all of them take them all."""
+    """Returns the symbols that any of the functions captures. Each of them takes them all."""
     return tuple(dict.fromkeys(symbol for plan in functions for symbol in plan.function.captures))
 
 
-def _operands(args: tuple[ir.Arg, ...], captures: tuple[str, ...], scope: FunctionScope) -> list[Any]:
-    """Arguments, followed by the captured symbols. Any: nodes and numbers."""
+def _operands(args: tuple[ir.Arg, ...], captures: tuple[str, ...], scope: FunctionScope) -> list[Argument]:
+    """Returns the arguments, followed by the captured symbols."""
     return [*(scope.argument(arg) for arg in args), *(scope.symbols[symbol] for symbol in captures)]
 
 
 def _bind_results(
-    made: fx.Node, values: tuple[ir.Value, ...], fakes: list[Any], scope: FunctionScope
+    node: fx.Node, values: tuple[ir.Value, ...], fakes: Sequence[object], scope: FunctionScope
 ) -> None:
     for number, (value, val) in enumerate(zip(values, fakes, strict=True)):
-        scope.bind(value, operator.getitem, made, number, val=val)
+        scope.bind(value, operator.getitem, node, number, val=val)
 
 
 def call(step: Call, scope: FunctionScope) -> None:
-    """`invoke_subgraph`, or `replay` of a function that a device can record."""
+    """Calls `invoke_subgraph`, or `replay` of a function that a device can record."""
     name, captures = step.function.name, _captures(step.function)
     fakes = [scope.fake(result) for result in step.results]
     operands = _operands(step.args, captures, scope)
     module = scope.module(Callee(name, captures))
     effect = does_more(scope.op, scope.program.analyses)
     facts = step.function.recording
-    target: Callable[..., Any]  # Any: as torch's operators for control flow
+    target: Target
     if facts is not None and scope.program.direct:
         target = targets.replay_effect if effect else targets.replay
-        where = facts.tensors, facts.static, facts.written, facts.given
-        head = (name, str(facts.device), len(step.args), *where)
-        made = scope.call(target, head, module, name, *operands, val=tuple(fakes))
+        positions = facts.tensors, facts.static, facts.written, facts.given
+        head = (name, str(facts.device), len(step.args), *positions)
+        node = scope.call(target, head, module, name, *operands, val=tuple(fakes))
     else:
         plain = torch.ops.higher_order.invoke_subgraph
         target = targets.invoke_effect if effect else plain
-        made = scope.call(target, module, name, *operands, val=tuple(fakes))
-    _bind_results(made, step.results, fakes, scope)
+        node = scope.call(target, module, name, *operands, val=tuple(fakes))
+    _bind_results(node, step.results, fakes, scope)
 
 
 def switch(step: Switch, scope: FunctionScope) -> None:
-    """`cond` for a bool, else a function of ours. All branches take the symbols that any of them captures."""
+    """Calls `cond` for a bool, else `targets.switch`. All branches take the symbols that any of them
+    captures."""
     index = scope.argument(step.index)
     if isinstance(step.index, ir.Value) and ir.is_tensor(step.index):
-        index = _scalar(index, step.index.type, scope)
+        index = _scalar(scope.value(step.index), step.index.type, scope)
     fakes = [scope.fake(result) for result in step.results]
     captures = _captures(*step.branches)
     operands = _operands(step.args, captures, scope)
     branches = [scope.module(Callee(branch.name, captures)) for branch in step.branches]
     target = _branching(step, does_more(scope.op, scope.program.analyses))
-    made = scope.call(target, index, *branches, tuple(operands), val=tuple(fakes))
-    _bind_results(made, step.results, fakes, scope)
+    node = scope.call(target, index, *branches, tuple(operands), val=tuple(fakes))
+    _bind_results(node, step.results, fakes, scope)
 
 
-def _branching(step: Switch, effect: bool) -> Callable[..., Any]:
-    """What runs a switch."""
+def _branching(step: Switch, effect: bool) -> Target:
+    """Returns the target of a switch."""
     if step.is_two_way:
         return targets.cond_effect if effect else torch.ops.higher_order.cond
     return targets.switch_effect if effect else targets.switch
 
 
 def _scalar(node: fx.Node, type: ir.TensorType, scope: FunctionScope) -> fx.Node:
-    """An index or a predicate without dimensions, which the operator wants."""
+    """Returns an index or a predicate as a tensor without dimensions, which the operator requires."""
     if not type.sizes:
         return node
     flat = ir.TensorType(dtype=type.dtype, sizes=(), strides=(), device=type.device)
@@ -88,7 +89,8 @@ def _scalar(node: fx.Node, type: ir.TensorType, scope: FunctionScope) -> fx.Node
 
 
 def loop(step: Loop, scope: FunctionScope) -> None:
-    """`while_loop`, or `while_loop_stack_output`. Its results may live where its operands do: `unshared` copies those."""
+    """Calls `while_loop`, or `while_loop_stack_output`. Its results may alias its operands: `unshared` copies
+    those."""
     carried = [scope.argument(arg) for arg in step.carried]
     captures = _captures(step.condition, step.body)
     captured = _operands(step.captured, captures, scope)
@@ -96,16 +98,16 @@ def loop(step: Loop, scope: FunctionScope) -> None:
     condition = Callee(step.condition.name, captures, condition=True)
     modules = [scope.module(callee) for callee in (condition, Callee(step.body.name, captures))]
     target = _loop(step, does_more(scope.op, scope.program.analyses))
-    made = scope.call(target, *modules, tuple(carried), tuple(captured), val=tuple(fakes))
+    node = scope.call(target, *modules, tuple(carried), tuple(captured), val=tuple(fakes))
     if not step.stacked:
         others = [*carried, *captured, *map(scope.value, step.constants)]
         tensors = [x for x in others if isinstance(x, fx.Node)]
-        made = scope.call(targets.unshared, made, tensors, val=fakes)
-    _bind_results(made, step.results, fakes, scope)
+        node = scope.call(targets.unshared, node, tensors, val=fakes)
+    _bind_results(node, step.results, fakes, scope)
 
 
-def _loop(step: Loop, effect: bool) -> Callable[..., Any]:
-    """What runs a loop."""
+def _loop(step: Loop, effect: bool) -> Target:
+    """Returns the target of a loop."""
     loops = torch.ops.higher_order
     if not step.stacked:
         return targets.loop_effect if effect else loops.while_loop
@@ -115,13 +117,20 @@ def _loop(step: Loop, effect: bool) -> Callable[..., Any]:
 
 
 def return_(step: Return, scope: FunctionScope) -> None:
-    """The output: a tuple, or a condition."""
+    """Adds the output: a tuple, or a condition."""
     if scope.callee.condition:
         (value,) = step.values
-        go = scope.argument(value)
+        condition = scope.argument(value)
         if isinstance(value, ir.Value) and ir.is_tensor(value):
-            go = _scalar(go, value.type, scope)
-        scope.node("output", "output", (go,), {}, "output", go.meta["val"] if isinstance(go, fx.Node) else go)
+            condition = _scalar(scope.value(value), value.type, scope)
+        scope.node(
+            "output",
+            "output",
+            (condition,),
+            {},
+            "output",
+            condition.meta["val"] if isinstance(condition, fx.Node) else condition,
+        )
         return
     results = tuple(scope.argument(value) for value in step.values)
     vals = tuple(x.meta["val"] if isinstance(x, fx.Node) else x for x in results)

@@ -1,4 +1,4 @@
-"""What is for readers: comments and values."""
+"""Comments and debug output."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ from wrapper_ir_lowering.steps import Comment, SaveValue, ShowLine, ShowValue
 
 
 def comment(step: Comment, scope: FunctionScope) -> None:
-    """A node that does nothing."""
+    """Adds a node without effect."""
     scope.call(targets.comment, step.text)
 
 
 def show_line(step: ShowLine, scope: FunctionScope) -> None:
-    """A node for the line."""
     scope.call(targets.show_line, step.text)
 
 
 def show_value(step: ShowValue, scope: FunctionScope) -> None:
-    """A node for the value."""
     value = step.value
     if isinstance(value, Expr):
         scope.call(targets.show_number, step.title, scope.number(value), value.kind.value)
@@ -31,7 +29,6 @@ def show_value(step: ShowValue, scope: FunctionScope) -> None:
 
 
 def save_value(step: SaveValue, scope: FunctionScope) -> None:
-    """A node for the file."""
     value = scope.value(step.value)
     scope.call(
         targets.save_tensor, value, step.value.type.dtype.value, step.directory, step.name, step.metadata

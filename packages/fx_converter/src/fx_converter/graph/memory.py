@@ -1,16 +1,16 @@
-"""Ops that make, end, fill and view storage."""
+"""Steps that allocate, free, fill and view storages."""
 
 from __future__ import annotations
 
 import operator
-from typing import Any
 
 import torch
 from torch import fx
 
 from fx_converter import targets
 from fx_converter.graph.placement import on_stream
-from fx_converter.graph.scope import FunctionScope
+from fx_converter.graph.scope import FunctionScope, NodeNumber
+from fx_converter.nodes import Target
 from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir_lowering import steps
@@ -29,7 +29,7 @@ _ONE = Int(1)
 
 
 def allocate(step: steps.Allocate, scope: FunctionScope) -> None:
-    """The node that allocates; zeroing is a node of its own."""
+    """Adds the node that allocates, and a separate node that zeroes."""
     storage, type, result = step.storage.type, step.type, step.result
     sizes, strides = scope.numbers(type.sizes), scope.numbers(type.strides)
     pinned = storage.space.kind is ir.MemoryKind.PINNED
@@ -37,14 +37,14 @@ def allocate(step: steps.Allocate, scope: FunctionScope) -> None:
     with on_stream(step, scope):
         fast = _fast_empty(type, pinned, scope)
         if storage.is_group_memory:
-            where = torch_device(type.device), storage.space.group, signed_id(storage.space.alloc_id)
-            args = list(sizes), list(strides), DTYPES[type.dtype], *where
+            target = torch_device(type.device), storage.space.group, signed_id(storage.space.alloc_id)
+            args = list(sizes), list(strides), DTYPES[type.dtype], *target
             empty = EMPTY_SYMMETRIC if storage.is_symmetric else EMPTY_REGISTERED
-            made = scope.bind(result, empty, *args, val=val)
+            node = scope.bind(result, empty, *args, val=val)
         elif fast is not None:
-            made = scope.bind(result, fast, sizes, strides, DTYPES[type.dtype], val=val)
+            node = scope.bind(result, fast, sizes, strides, DTYPES[type.dtype], val=val)
         else:
-            made = scope.bind(
+            node = scope.bind(
                 result,
                 _aten.empty_strided.default,
                 list(sizes),
@@ -55,32 +55,32 @@ def allocate(step: steps.Allocate, scope: FunctionScope) -> None:
                 val=val,
             )
         if step.zero:
-            scope.call(_aten.zero_.default, made, val=val)
-    scope.nodes[step.storage] = made
+            scope.call(_aten.zero_.default, node, val=val)
+    scope.nodes[step.storage] = node
 
 
 def zero(step: steps.Zero, scope: FunctionScope) -> None:
-    """In place."""
-    made = scope.value(step.value)
+    """Fills in place."""
+    node = scope.value(step.value)
     with on_stream(step, scope):
-        scope.call(_aten.zero_.default, made, val=made.meta["val"])
+        scope.call(_aten.zero_.default, node, val=node.meta["val"])
 
 
 def resize_block(step: steps.ResizeBlock, scope: FunctionScope) -> None:
-    """Raises ConvertError FX101: a graph's memory is its nodes'. Who runs it may keep their tensors."""
+    """Raises ConvertError FX101: nodes own all memory of a graph, and its caller may keep their tensors."""
     raise scope.invalid(f"memory of {step.nbytes} bytes is not a node's")
 
 
 def begin_slot(step: steps.BeginSlot, scope: FunctionScope) -> None:
-    """No node, but for what a callee takes, or is filled with zeros."""
+    """Adds a window only for a slot that is passed to a callee, or filled with zeros."""
     if step.is_lent:
         place = step.place
         type = ir.TensorType(place.dtype, (place.count,), (_ONE,), step.slot.type.device)
         _window(step.slot, scope.value(place.base), type, place.first, scope)
 
 
-def _fast_empty(type: ir.TensorType, pinned: bool, scope: FunctionScope) -> Any:  # Any: torch's own function
-    """A callable for this device that takes only a layout; None where there is none."""
+def _fast_empty(type: ir.TensorType, pinned: bool, scope: FunctionScope) -> Target | None:
+    """Returns the allocator of this device that takes only a layout; None if none exists."""
     if not scope.program.direct or pinned:
         return None
     if type.device == ir.CPU or type.device == scope.program.program.target.device:
@@ -89,21 +89,21 @@ def _fast_empty(type: ir.TensorType, pinned: bool, scope: FunctionScope) -> Any:
 
 
 def same(step: steps.Same, scope: FunctionScope) -> None:
-    """Another node for the tensor; `reuse` is one as well, and the last use of its source."""
+    """Adds another node for the tensor. For `reuse`, it is also the last use of the source."""
     source = scope.value(step.source)
-    made = scope.bind(step.result, targets.same, source, val=source.meta["val"])
-    known = _known_start(source, scope)
-    if known is not None:
-        scope.starts[made] = known
+    node = scope.bind(step.result, targets.same, source, val=source.meta["val"])
+    start = _known_start(source, scope)
+    if start is not None:
+        scope.starts[node] = start
 
 
 def window(step: steps.Window, scope: FunctionScope) -> None:
-    """A window of the same element type."""
+    """Adds a window of the same element type."""
     _window(step.result, scope.value(step.source), step.result.type, step.offset, scope)
 
 
 def byte_window(step: steps.ByteWindow, scope: FunctionScope) -> None:
-    """A window of another element type."""
+    """Adds a window of another element type."""
     source, type = scope.value(step.source), step.result.type
     val = scope.program.fakes.view(source.meta["val"], type, None)
     sizes, strides = scope.numbers(type.sizes), scope.numbers(type.strides)
@@ -115,7 +115,8 @@ def byte_window(step: steps.ByteWindow, scope: FunctionScope) -> None:
 def _window(
     result: ir.Value, source: fx.Node, type: ir.TensorType, offset: Expr, scope: FunctionScope
 ) -> None:
-    """A window at `offset` elements from the source's first one. The operator counts from the storage's."""
+    """Adds a window at `offset` elements from the source's first one. `as_strided` counts from the storage's
+    start."""
     sizes, strides = scope.numbers(type.sizes), scope.numbers(type.strides)
     at = scope.number(offset)
     val = scope.program.fakes.view(source.meta["val"], type, at if isinstance(at, int) else None)
@@ -123,50 +124,52 @@ def _window(
         scope.bind(result, FAST_VIEW, source, sizes, strides, at, val=val)
         return
     start = _start(source, at, scope)
-    made = scope.bind(result, _aten.as_strided.default, source, list(sizes), list(strides), start, val=val)
-    if not isinstance(start, fx.Node):
-        scope.starts[made] = start
+    node = scope.bind(result, _aten.as_strided.default, source, list(sizes), list(strides), start, val=val)
+    if isinstance(start, int):
+        scope.starts[node] = start
 
 
-def _start(source: fx.Node, at: Any, scope: FunctionScope) -> Any:  # Any: numbers, and nodes of numbers
-    """`at` elements after the source's first one, from the start of the storage."""
-    known: int | fx.Node | None = _known_start(source, scope)
-    if known is None:
-        known = scope.call(
+def _start(source: fx.Node, at: NodeNumber, scope: FunctionScope) -> NodeNumber:
+    """Returns the position `at` elements after the source's first one, from the start of the storage."""
+    start: NodeNumber | None = _known_start(source, scope)
+    if start is None:
+        start = scope.call(
             _aten.sym_storage_offset.default, source, val=scope.program.fakes.offset(source.meta["val"])
         )
-    if not isinstance(known, fx.Node) and (known == 0 or not isinstance(at, fx.Node)):
-        return known + at if known else at
-    return known if at == 0 else scope.apply(operator.add, known, at)
+    if isinstance(start, fx.Node):
+        return start if at == 0 else scope.apply(operator.add, start, at)
+    if isinstance(at, fx.Node):
+        return at if start == 0 else scope.apply(operator.add, start, at)
+    return start + at
 
 
 def _known_start(source: fx.Node, scope: FunctionScope) -> int | None:
-    """The element of its storage that a tensor begins at, where that is known."""
+    """Returns the position of a tensor's first element in its storage, or None if it is not constant."""
     if source.target is _aten.empty_strided.default and source not in scope.reset:
         return 0
     return scope.starts.get(source)
 
 
 def end_storage(step: steps.EndStorage, scope: FunctionScope) -> None:
-    """The last use of the storage's nodes; that of a slot is its pool's."""
+    """Adds the last use of a storage. A slot ends with its pool."""
     node = scope.nodes.get(step.base) if step.slot is None else None
     if node is not None:
         scope.call(targets.free, node)
 
 
 def end_names(step: steps.EndNames, scope: FunctionScope) -> None:
-    """Nothing to do: a name ends with its last use."""
+    """Does nothing: a name ends with its last use."""
 
 
 def copy(step: steps.Copy, scope: FunctionScope) -> None:
-    """`copy_` broadcasts and converts as the step does."""
+    """Calls `copy_`, which broadcasts and converts as the step does."""
     dst, src = scope.value(step.dst), scope.value(step.src)
     with on_stream(step, scope):
         scope.call(_aten.copy_.default, dst, src, step.non_blocking, val=dst.meta["val"])
 
 
 def align(step: steps.Align, scope: FunctionScope) -> None:
-    """Only known when the tensor is there."""
+    """Calls a function that reads the address at run time."""
     val = scope.fake(step.result)
     scope.bind(step.result, targets.align, scope.value(step.source), step.alignment, val=val)
 
@@ -177,7 +180,7 @@ def resize_storage(step: steps.ResizeStorage, scope: FunctionScope) -> None:
 
 
 def set_storage(step: steps.SetStorage, scope: FunctionScope) -> None:
-    """Makes the target a view of the source, for every holder."""
+    """Makes the target a view of the source, for all references to it."""
     target, source = scope.value(step.target), scope.value(step.source)
     scope.starts.pop(target, None)
     scope.reset.add(target)

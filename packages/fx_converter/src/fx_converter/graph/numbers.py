@@ -1,59 +1,61 @@
-"""Expressions as calls of Python's and torch's own functions of numbers, one call a node.
+"""Expressions as calls of Python's and torch's functions of numbers, one call a node.
 
-The same walk makes graph nodes, and symbolic numbers for fake values.
+The same walk creates graph nodes, and symbolic numbers for fake values.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Generic, TypeVar
 
 from fx_converter import targets
-from fx_converter.targets.symbolic import EXACT, FUNCTIONS
+from fx_converter.targets.symbolic import EXACT, FUNCTIONS, Function
 from wrapper_ir.expr import Apply, Expr, Int, Operator, SymKind
 from wrapper_ir.expr import operators as ops
 from wrapper_ir.expr.partial import has_any_value, is_partial
 
-# Any in this file: nodes, numbers, symbolic numbers, and the functions over them.
-_MAX_FACTORS = 8  # powers up to here are matmuls
+N = TypeVar("N")
+_MAX_FACTORS = 8  # powers up to this exponent are products
 
-CALLS: Mapping[Operator, Callable[..., Any]] = {
+CALLS: Mapping[Operator, Function] = {
     op: EXACT[op.name] if op in ops.UNARY_FUNCTIONS else FUNCTIONS[op.name]
     for op in ops.OPERATORS.rows
     if op is not ops.CEILDIV
 }
 """A function for every operator but CEILDIV, which is written with FLOORDIV."""
-_LAZY: Mapping[Operator, Callable[..., Any]] = {ops.AND: targets.both, ops.OR: targets.either}
+_LAZY: Mapping[Operator, Function] = {ops.AND: targets.both, ops.OR: targets.either}
 _TRUTHS: Mapping[Operator, Operator] = {ops.MIN: ops.BIT_AND, ops.MAX: ops.BIT_OR}
-"""What the least and the greatest of truth values is."""
+"""The operators for minimum and maximum of bools."""
 
 
-class Calculator:
-    """Walks expressions; `leaf` gives symbols and atoms, `call` applies a function. Each expression is computed once.
+class Calculator(Generic[N]):
+    """Walks expressions; `leaf` returns symbols and atoms, `call` applies a function. Each expression is
+    computed once.
 
-    A graph computes all operands of conditions. What Python would leave out is computed by `targets.partial_call` as far as
-    it may have no value, and the condition asks for one only where the operand matters.
+    A graph computes all operands of conditions. Operands that Python would skip are computed by
+    `targets.partial_call` if they may have no value, and the condition requires a value only of the operand
+    that it selects.
     """
 
-    def __init__(self, leaf: Callable[[Expr], Any], call: Callable[..., Any]) -> None:
+    def __init__(self, leaf: Callable[[Expr], N], call: Callable[..., N]) -> None:
         self._leaf = leaf
         self._call = call
-        self._known: dict[tuple[Expr, bool], Any] = {}
+        self._values: dict[tuple[Expr, bool], N | float] = {}
 
-    def __call__(self, e: Expr, optional: bool = False) -> Any:
-        """The value of `e`; `optional` where it may turn out not to matter."""
+    def __call__(self, e: Expr, optional: bool = False) -> N | float:
+        """Returns the value of `e`; `optional` if the value may be unused."""
         if e.constant is not None:
             return e.constant
         optional = optional and not has_any_value(e)
-        found = self._known.get((e, optional))
-        if found is None:
-            found = self._compute(e, optional)
+        value = self._values.get((e, optional))
+        if value is None:
+            value = self._compute(e, optional)
             if not e.free_atoms:
-                self._known[e, optional] = found
-        return found
+                self._values[e, optional] = value
+        return value
 
-    def _compute(self, e: Expr, optional: bool) -> Any:
+    def _compute(self, e: Expr, optional: bool) -> N | float:
         match e:
             case Apply(ops.CEILDIV, (lhs, rhs)):
                 return self._ceildiv(e, lhs, rhs, optional)
@@ -92,7 +94,7 @@ class Calculator:
 
     # --- operands
 
-    def _truth(self, e: Expr, optional: bool) -> Any:
+    def _truth(self, e: Expr, optional: bool) -> N | float:
         value = self(e, optional)
         return (
             value
@@ -100,11 +102,11 @@ class Calculator:
             else self._apply(ops.TO_BOOL, not has_any_value(e) and optional, False, value)
         )
 
-    def _whole(self, e: Expr, optional: bool) -> Any:
-        """The value as a number: torch does not count with symbolic truth values."""
+    def _whole(self, e: Expr, optional: bool) -> N | float:
+        """Returns the value as a number: torch has no arithmetic on symbolic bools."""
         return self._converted(SymKind.INT, e, optional) if e.kind is SymKind.BOOL else self(e, optional)
 
-    def _converted(self, kind: SymKind, e: Expr, optional: bool) -> Any:
+    def _converted(self, kind: SymKind, e: Expr, optional: bool) -> N | float:
         if e.kind is kind:
             return self(e, optional)
         constant = e.constant
@@ -112,22 +114,22 @@ class Calculator:
             return float(constant) if kind is SymKind.FLOAT else int(constant)
         return self((ops.TO_FLOAT if kind is SymKind.FLOAT else ops.TO_INT)(e), optional)
 
-    def _as(self, kind: SymKind, e: Expr) -> Any:
-        """One of two values that perhaps does not matter; both have to be of one type."""
+    def _as(self, kind: SymKind, e: Expr) -> N | float:
+        """Returns one of two values of which one is unused; both must have one type."""
         return self._converted(kind, e, True)
 
     # --- operators
 
-    def _apply(self, op: Operator, optional: bool, partial: bool, *values: Any) -> Any:
-        """An operator on these values; `optional`: which may have none of their own."""
+    def _apply(self, op: Operator, optional: bool, partial: bool, *values: N | float) -> N | float:
+        """Applies an operator to values. `optional` ones may be `NoValue`."""
         if optional:
             return self._call(targets.partial_call, op.name, *values)
         if op in (ops.FLOORDIV, ops.MOD) and type(values[-1]) is int and values[-1]:
-            partial = False  # a divisor that the graph knows
+            partial = False  # a constant divisor
         return self._call(targets.total_call, op.name, *values) if partial else self._call(CALLS[op], *values)
 
-    def _logic(self, op: Operator, args: tuple[Expr, ...], optional: bool) -> Any:
-        """The first operand is always looked at, the others perhaps not."""
+    def _logic(self, op: Operator, args: tuple[Expr, ...], optional: bool) -> N | float:
+        """Evaluates the first operand always, the others if needed."""
         total = self._truth(args[0], optional)
         for arg in args[1:]:
             value = self._truth(arg, True)
@@ -137,16 +139,16 @@ class Calculator:
                 total = self._call(_LAZY[op], total, value)
         return total
 
-    def _fold(self, op: Operator, values: Sequence[Any], optional: bool, partial: bool) -> Any:
-        """An operator on one value, on two, or on many from the left."""
+    def _fold(self, op: Operator, values: Sequence[N | float], optional: bool, partial: bool) -> N | float:
+        """Applies an operator to one value, to two, or to many from the left."""
         total, *rest = values
-        if not rest:  # the one factor of a first power
+        if not rest:  # a power with exponent 1
             return total if op is ops.MUL else self._apply(op, optional, partial, total)
         for value in rest:
             total = self._apply(op, optional, partial, total, value)
         return total
 
-    def _ceildiv(self, e: Expr, lhs: Expr, rhs: Expr, optional: bool) -> Any:
+    def _ceildiv(self, e: Expr, lhs: Expr, rhs: Expr, optional: bool) -> N | float:
         numerator = self._whole(lhs, optional)
         if isinstance(rhs, Int) and rhs.value > 0 and lhs.kind is not SymKind.FLOAT:
             rounded = self._apply(ops.ADD, optional, False, numerator, rhs.value - 1)
@@ -155,7 +157,7 @@ class Calculator:
         quotient = self._apply(ops.FLOORDIV, optional, is_partial(e), numerator, divisor)
         return self._negated(quotient, optional)
 
-    def _negated(self, value: Any, optional: bool) -> Any:
+    def _negated(self, value: N | float, optional: bool) -> N | float:
         if optional:
             return self._call(targets.partial_call, "neg", value)
         return self._call(operator.neg, value)

@@ -1,14 +1,15 @@
-"""Symbols: numbers read from tensors, and computed from other numbers."""
+"""Symbols: numbers that are read from tensors, or computed from other numbers."""
 
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TypeGuard
 
 import torch
 from torch import fx
 
-from fx_converter.graph.scope import FunctionScope
+from fx_converter.graph.scope import FunctionScope, NodeNumber
+from fx_converter.nodes import Target
 from wrapper_ir import ir
 from wrapper_ir.expr import Apply, Expr, Int, SymKind
 from wrapper_ir.expr import operators as ops
@@ -18,54 +19,54 @@ _aten = torch.ops.aten
 
 
 def define(step: Define, scope: FunctionScope) -> None:
-    """A symbol is the node that computes it, which has its name if nothing else needed the same number before."""
-    made = _number(step.expr, scope)
-    if isinstance(made, fx.Node) and "symbol" not in made.meta and "value" not in made.meta:
-        made.meta["symbol"] = step.symbol
-        made.meta["val"] = scope.program.fakes.symbol(step.symbol)
-        scope.rename(made, step.symbol)
-    scope.symbols[step.symbol] = made
+    """Binds a symbol to the node that computes it. The node takes the symbol's name unless another symbol or
+    value has the same node."""
+    number = _number(step.expr, scope)
+    if isinstance(number, fx.Node) and "symbol" not in number.meta and "value" not in number.meta:
+        number.meta["symbol"] = step.symbol
+        number.meta["val"] = scope.program.fakes.symbol(step.symbol)
+        scope.rename(number, step.symbol)
+    scope.symbols[step.symbol] = number
 
 
-def _number(e: Expr, scope: FunctionScope) -> Any:  # Any: a number, or a node of one
-    """As `scope.number`; a bool that is wanted as an int is read as one."""
+def _number(e: Expr, scope: FunctionScope) -> NodeNumber:
+    """Returns `scope.number`, but reads a bool that is converted to an int as 0 or 1."""
     match e:
-        case Apply(ops.TO_INT, (ir.Item(value),)) | Apply(ops.WHERE, (ir.Item(value), Int(1), Int(0))) if (
-            _is_bool(value)
-        ):
+        case Apply(ops.TO_INT, (ir.Item(ir.Value() as value),)) | Apply(
+            ops.WHERE, (ir.Item(ir.Value() as value), Int(1), Int(0))
+        ) if _is_bool(value):
             return _bool_item(value, scope)
         case _:
             return scope.number(e)
 
 
-def read_atom(e: Expr, scope: FunctionScope) -> Any:  # Any: a node, or what a parameter holds
-    """The node that reads a size, a stride, an offset or an element."""
+def read_atom(e: Expr, scope: FunctionScope) -> fx.Node:
+    """Returns the node that reads a size, a stride, an offset or an element."""
     match e:
-        case ir.SizeOf(value, dim):
+        case ir.SizeOf(ir.Value() as value, dim):
             return _read(_aten.sym_size.int, value, (dim,), scope)
-        case ir.StrideOf(value, dim):
+        case ir.StrideOf(ir.Value() as value, dim):
             return _read(_aten.sym_stride.int, value, (dim,), scope)
-        case ir.OffsetOf(value):
+        case ir.OffsetOf(ir.Value() as value):
             return _read(_aten.sym_storage_offset.default, value, (), scope)
-        case ir.Item(value):
+        case ir.Item(ir.Value() as value):
             return _item(value, scope)
         case _:
             raise scope.invalid(f"{e} has no value here")
 
 
-def _read(target: Any, value: Any, rest: tuple[int, ...], scope: FunctionScope) -> fx.Node:
-    assert isinstance(value, ir.Value)
+def _read(target: Target, value: ir.Value, rest: tuple[int, ...], scope: FunctionScope) -> fx.Node:
     node = scope.value(value)
     fake = node.meta["val"]
     return scope.call(target, node, *rest, val=None if fake is None else target(fake, *rest))
 
 
-def _is_bool(value: Any) -> bool:
+def _is_bool(value: ir.Value) -> TypeGuard[ir.Value[ir.TensorType]]:
     return ir.is_tensor(value) and value.type.dtype is ir.DType.BOOL
 
 
-def _item(value: Any, scope: FunctionScope) -> fx.Node:
-    """The value of a number, or of a tensor's one element."""
+def _item(value: ir.Value, scope: FunctionScope) -> fx.Node:
+    """Returns the value of a number, or the element of a tensor with one."""
     node = scope.value(value)
     if not ir.is_tensor(value):
         return node
@@ -77,8 +78,8 @@ def _item(value: Any, scope: FunctionScope) -> fx.Node:
     return scope.call(_aten.item.default, node, val=scope.program.fakes.unknown(ir.Item(value).kind))
 
 
-def _bool_item(value: Any, scope: FunctionScope) -> fx.Node:
-    """A bool's element as 0 or 1."""
+def _bool_item(value: ir.Value[ir.TensorType], scope: FunctionScope) -> fx.Node:
+    """Returns the element of a bool tensor as 0 or 1."""
     node = scope.value(value)
     type = value.type
     whole = ir.TensorType(dtype=ir.DType.I64, sizes=type.sizes, strides=type.strides, device=type.device)

@@ -1,4 +1,4 @@
-"""The module that converts each family of steps."""
+"""Table of the modules that convert each family of steps."""
 
 from __future__ import annotations
 

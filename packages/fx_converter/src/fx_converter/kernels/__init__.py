@@ -1,4 +1,4 @@
-"""Kernels as call targets: loaded launchers, registered operators, Triton's own form."""
+"""Kernels as call targets: loaded launchers, registered operators, torch's form of Triton kernels."""
 
 from fx_converter.kernels.direct import LoadedTarget
 from fx_converter.kernels.identity import kernel_hash

@@ -1,38 +1,38 @@
-"""Kernels in the `direct` form: the node's target is the loaded launcher."""
+"""Kernels in the `direct` form: the target of a node is the loaded launcher."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 
 from fx_converter._compat import free_name
+from fx_converter.nodes import Value
 from wrapper_ir.plugins.protocols import LoadedKernel
 from wrapper_ir_runtime import refuse_tracers
 
 
 @dataclass(frozen=True, eq=False)
 class LoadedTarget:
-    """A loaded kernel with the names that torch.fx asks of a function. `launch` is what is worth calling in a hurry."""
+    """A loaded kernel with the attributes that torch.fx reads from a function. `launch` is the fastest entry."""
 
     launch: LoadedKernel
     name: str
     hash: str
     _schema: torch.FunctionSchema = field(repr=False)
-    """What it writes of its arguments, under the name by which torch's own passes ask any call target for that."""
+    """The schema, with the arguments that the kernel writes, under the name that torch's passes read from targets."""
 
     @property
     def schema(self) -> torch.FunctionSchema:
-        """The schema of the operator that the kernel is in the form `hop`."""
+        """The schema of the kernel's operator in the form `hop`."""
         return self._schema
 
     @property
     def __name__(self) -> str:
         return free_name(self.name)
 
-    # Any: tensors and numbers, in the order of the kernel's parameters, then those of its grid
-    def __call__(self, *args: Any) -> None:
-        """Launches the kernel. Raises ExecutionError WIR939 under a tracer."""
+    def __call__(self, *args: Value) -> None:
+        """Launches the kernel; `args` are in the order of its parameters, then the numbers of its grid.
+        Raises ExecutionError WIR939 under a tracer."""
         refuse_tracers(torch)
         self.launch(*args)

@@ -1,48 +1,51 @@
 """Kernels as operators with a schema and a fake implementation, so that torch can trace their calls.
 
-Torch's registry of operators belongs to the process. A kernel is entered once, under its content hash.
+Torch's registry of operators belongs to the process. A kernel is registered once, under its content hash.
 """
 
 from __future__ import annotations
 
 import hashlib
 from functools import lru_cache
-from typing import Any
 
 import torch
 
 from fx_converter._compat import has_effect
+from fx_converter.nodes import Value
 from wrapper_ir import ir
 from wrapper_ir.plugins.protocols import LoadedKernel
+from wrapper_ir_torch import OpOverload
 
 NAMESPACE = "wrapper_ir_kernels"
 
 
 @lru_cache(maxsize=1)
 def _library() -> torch.library.Library:
-    """Registrations end with the object that made them, so it lives as long as the process."""
+    """Returns the library. Registrations end with this object, so it lives as long as the process."""
     return torch.library.Library(NAMESPACE, "FRAGMENT")  # type: ignore[no-untyped-call]  # torch leaves it so
 
 
-# Any: operators take tensors and numbers
-def registered_operator(kernel: ir.KernelDef, hash: str, target: ir.Target, launch: LoadedKernel) -> Any:
-    """The operator `wrapper_ir_kernels::<kind>_<hash>`, which launches the kernel; registered unless it is there."""
+def registered_operator(
+    kernel: ir.KernelDef, hash: str, target: ir.Target, launch: LoadedKernel
+) -> OpOverload:
+    """Returns the operator `wrapper_ir_kernels::<kind>_<hash>`, which launches the kernel, and registers it
+    if needed."""
     name = operator_name(kernel, hash, target)
-    found = getattr(getattr(torch.ops, NAMESPACE), name, None)  # operators are found by name
-    if found is None:
+    namespace = getattr(torch.ops, NAMESPACE)  # operators are found by name
+    if getattr(namespace, name, None) is None:
         _register(name, schema_text(kernel, name), launch)
-        found = getattr(getattr(torch.ops, NAMESPACE), name)
-        has_effect(found.default)
-    return found.default
+        has_effect(getattr(namespace, name).default)
+    operator: OpOverload = getattr(namespace, name).default
+    return operator
 
 
 def schema_text(kernel: ir.KernelDef, name: str) -> str:
-    """The schema of a kernel's operator: what it reads and writes, and that it returns nothing."""
+    """Returns the schema of a kernel's operator: its reads and writes, without results."""
     return f"{name}({', '.join(_params(kernel))}) -> ()"
 
 
 def operator_name(kernel: ir.KernelDef, hash: str, target: ir.Target) -> str:
-    """What the kernel's operator is called, without its namespace."""
+    """Returns the name of the kernel's operator, without its namespace."""
     if target.device.type == "cpu":
         return f"{kernel.kind}_{hash[:32]}"
     device = hashlib.sha256(f"{target.device} {target.arch}".encode()).hexdigest()
@@ -57,24 +60,23 @@ def _register(name: str, schema: str, launch: LoadedKernel) -> None:
 
 
 def launch_with(launch: LoadedKernel) -> LoadedKernel:
-    """A plain function, which is what torch registers."""
+    """Wraps a kernel as a plain function, which torch can register."""
 
-    def run(*args: Any) -> None:  # Any: tensors and numbers
+    def run(*args: Value) -> None:
         launch(*args)
 
     return run
 
 
 def _nothing(*args: object) -> None:
-    """What the kernel returns; what it writes it was given."""
+    """Fake implementation of a kernel, which returns nothing."""
 
 
 def _params(kernel: ir.KernelDef) -> list[str]:
     names = [f"p{number}_{_plain(p.name)}" for number, p in enumerate(kernel.params)]
     params = [f"{_type(p, number)} {name}" for number, (p, name) in enumerate(zip(kernel.params, names))]
-    grid = getattr(
-        kernel, "grid_params", None
-    )  # of Triton kernels; plug-ins have a launch grid of any length
+    # Triton kernels have grid parameters; kernels of plug-ins have grids of any length.
+    grid = getattr(kernel, "grid_params", None)
     return params + [f"SymInt g{number}" for number in range(len(grid or ()))]
 
 

@@ -1,9 +1,9 @@
-"""How a program's kernels are called, in the form that the options choose."""
+"""Call targets of a program's kernels, in the form that the options choose."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol
 
 from torch import fx
 from torch._higher_order_ops.triton_kernel_wrap import triton_kernel_wrapper_mutation
@@ -14,6 +14,7 @@ from fx_converter.kernels.direct import LoadedTarget
 from fx_converter.kernels.identity import kernel_hash
 from fx_converter.kernels.registered import NAMESPACE, operator_name, registered_operator, schema_text
 from fx_converter.kernels.triton_form import TritonForm, triton_form
+from fx_converter.nodes import Argument, Target
 from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.expr import Expr
@@ -22,26 +23,25 @@ from wrapper_ir_runtime import FindRuntime
 from wrapper_ir_runtime.kernels import load_kernels
 
 KernelCalls = Literal["direct", "hop"]
-"""The form of kernels' calls: `fx_converter.FxOptions` says what each is."""
-
-Target = Callable[..., Any]  # Any: tensors and numbers
+"""The form of kernels' calls; `fx_converter.FxOptions` describes each."""
 
 
 class _Graph(Protocol):
-    # Any: arguments and fake values of nodes
-    def call(self, target: Callable[..., Any], *args: Any, val: Any = None, **kwargs: Any) -> fx.Node:
-        """A call."""
+    def call(
+        self, target: Target, *args: Argument, val: object = None, name: str | None = None, **kwargs: Argument
+    ) -> fx.Node:
+        """Adds a call."""
 
-    def sizes(self, exprs: Sequence[Expr], numbers: Mapping[str, Any]) -> list[Any]:
-        """Sizes over numbers that are there already."""
+    def sizes(self, exprs: Sequence[Expr], numbers: Mapping[str, Argument]) -> list[Argument]:
+        """Returns sizes over existing nodes and numbers."""
 
 
 class KernelTargets:
-    """The call targets of the kernels that a program launches, or of those with these content hashes; loads them, taking
-    what the artifact has compiled.
+    """The call targets of the kernels that a program launches, or of those with these content hashes. They
+    are loaded from the artifact's binaries if possible.
 
-    Nothing is entered into torch's own tables before `settle`, which is the last step of making a module: what fails before
-    it leaves nothing behind. Raises PluginError for kernels without a runtime, what kernel runtimes raise, and
+    `settle`, the last step of creating a module, registers kernels with torch; a failure before it registers
+    nothing. Raises PluginError for kernels without a runtime, the errors of kernel runtimes, and
     SavedGraphError FX202 for a hash that no kernel of the program has.
     """
 
@@ -81,30 +81,31 @@ class KernelTargets:
             if hash not in self._forms
         }
         self._waiting: list[tuple[fx.Node, str]] = []
-        """Nodes whose kernels `settle` enters into torch's tables."""
+        """Nodes whose kernels `settle` registers with torch."""
 
     def hash_of(self, kernel: ir.KernelDef) -> str:
-        """The content hash of a launched kernel."""
+        """Returns the content hash of a launched kernel."""
         return self._hashes[kernel.name]
 
-    # Any: nodes and numbers
-    def call(self, kernel: ir.KernelDef, args: list[Any], grid: list[Any], scope: _Graph) -> fx.Node:
-        """The node that launches a kernel."""
+    def call(
+        self, kernel: ir.KernelDef, args: list[Argument], grid: list[Argument], scope: _Graph
+    ) -> fx.Node:
+        """Adds the node that launches a kernel."""
         hash = self.hash_of(kernel)
         if self._direct:
             return scope.call(self._launchers[hash], *args, *grid)
         form = self._forms.get(hash)
         if form is None:
             name = operator_name(kernel, hash, self._program.target)
-            made = scope.call(Pending(hash, "hop", f"{name}.default"), *args, *grid)
+            node = scope.call(Pending(hash, "hop", f"{name}.default"), *args, *grid)
         else:
-            made = _call_triton(form, args, grid, scope)
-        self._waiting.append((made, hash))
-        return made
+            node = _call_triton(form, args, grid, scope)
+        self._waiting.append((node, hash))
+        return node
 
     def resolve(self, node: fx.Node, pending: Pending) -> None:
-        """Makes a node of a file call the kernel that it names. Raises SavedGraphError FX202 for a form that the kernel
-        does not have here."""
+        """Sets the target of a node of a file to the kernel that it names. Raises SavedGraphError FX202 for a
+        form that the kernel does not have here."""
         hash = pending.hash
         forms = ("triton",) if hash in self._forms else ("direct", "hop")
         if pending.form not in forms:
@@ -115,21 +116,21 @@ class KernelTargets:
             self._waiting.append((node, hash))
 
     def settle(self) -> None:
-        """Enters the kernels of all nodes into torch's tables, where they are not there, and lets the nodes call them.
-        Modules that were made of these graphs are compiled again."""
+        """Registers the kernels of all nodes with torch if needed, and sets the nodes' targets. Recompiles
+        modules of these graphs."""
         hashes = dict.fromkeys(hash for _, hash in self._waiting)
         entered = {hash: self._enter(hash) for hash in hashes}
         for node, hash in self._waiting:
             node.target, numbers = entered[hash]
             node.kwargs = {**numbers, **node.kwargs}
-        made = dict.fromkeys(node.graph.owning_module for node, _ in self._waiting)
+        modules = dict.fromkeys(node.graph.owning_module for node, _ in self._waiting)
         self._waiting.clear()
-        for module in made:
+        for module in modules:
             if module is not None:
                 module.recompile()
 
     def _enter(self, hash: str) -> tuple[Target, dict[str, int]]:
-        """The operator of a kernel, and the integers that stand for it in this process."""
+        """Returns the operator of a kernel, and the integers that identify it in this process."""
         form = self._forms.get(hash)
         if form is not None:
             return triton_kernel_wrapper_mutation, form.ids()
@@ -139,34 +140,35 @@ class KernelTargets:
 
 
 def _loaded(kernel: ir.KernelDef, hash: str, launch: LoadedKernel) -> LoadedTarget:
-    """The launcher as a call target. One that writes nothing is not for nothing either: nobody knows what else it does."""
+    """Returns the launcher as a call target. A kernel that writes nothing also has effects, because its other
+    effects are unknown."""
     schema = parse_schema(schema_text(kernel, f"{NAMESPACE}::launch"))
     return has_effect(LoadedTarget(launch, kernel.name, hash, schema))
 
 
 class Pending:
-    """Stands for a kernel until the whole graph is known."""
+    """Placeholder of a kernel until the whole graph is known."""
 
     def __init__(self, hash: str, form: str, name: str) -> None:
         self.hash, self.form = hash, form
         self.__name__ = name
 
     def __call__(self) -> None:
-        raise AssertionError("kernels are put in before a graph runs")
+        raise AssertionError("kernels replace placeholders before a graph runs")
 
 
-def _call_triton(form: TritonForm, args: list[Any], grid: list[Any], scope: _Graph) -> fx.Node:
-    """Torch's own form, without the integers that stand for the kernel."""
-    given = form.given(args)
+def _call_triton(form: TritonForm, args: list[Argument], grid: list[Argument], scope: _Graph) -> fx.Node:
+    """Adds a call in torch's form, without the integers that identify the kernel."""
+    operands = form.given(args)
     return scope.call(
         triton_kernel_wrapper_mutation,
-        grid=[form.grid(given | form.numbers(grid), scope)],
+        grid=[form.grid(operands | form.numbers(grid), scope)],
         tma_descriptor_metadata=form.blocks(),
-        kwargs={name: arg for name, arg in given.items() if name in form.kernel.order},
+        kwargs={name: arg for name, arg in operands.items() if name in form.kernel.order},
     )
 
 
 def _as_triton(program: ir.Program, calls: KernelCalls) -> bool:
-    """Whether Triton kernels are called as torch calls them: on devices. On the CPU an interpreter runs them, which is a
-    kernel runtime like others."""
+    """Returns whether Triton kernels are called in torch's form: on devices. On the CPU an interpreter, an
+    ordinary kernel runtime, runs them."""
     return calls == "hop" and program.target.device.type != "cpu"

@@ -1,4 +1,4 @@
-"""Kernels of a graph that nobody runs."""
+"""Kernels of a graph that is not run."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from wrapper_ir.plugins.protocols import LoadedKernel
 
 @dataclass(frozen=True, slots=True)
 class UnloadedKernels:
-    """A `KernelRuntime` that loads nothing: it compiles nothing, and needs no device."""
+    """A `KernelRuntime` that compiles and loads nothing, and needs no device."""
 
     kind: str
 
     def load(self, kernel: ir.KernelDef, target: ir.Target) -> LoadedKernel:
-        """What stands in the kernel's place."""
+        """Returns a placeholder of the kernel."""
         return self._launch
 
     def load_all(self, kernels: Sequence[ir.KernelDef], target: ir.Target) -> dict[str, LoadedKernel]:
-        """The same for each."""
+        """Returns a placeholder of each kernel."""
         return {kernel.name: self._launch for kernel in kernels}
 
     def _launch(self, *args: object) -> NoReturn:

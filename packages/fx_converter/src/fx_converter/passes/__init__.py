@@ -1,7 +1,8 @@
-"""Passes over graphs that write memory: torch's own of these kinds take every call for a function of its arguments.
+"""Passes over graphs that write memory. Torch's passes of these kinds treat every call as a pure function of
+its arguments.
 
-They change the module in place, as `eliminate_dead_code` does, and so keep its calling convention and its origin; `split`
-makes a new module.
+They change the module in place, as `eliminate_dead_code` does, and keep its calling convention and its
+origin. `split` creates a new module.
 """
 
 from fx_converter.passes.cse import cse

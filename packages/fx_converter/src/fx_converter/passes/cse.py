@@ -1,27 +1,27 @@
-"""Common subexpressions of graphs that write memory."""
+"""Common subexpression elimination in graphs that write memory."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
 
 import torch
 from torch import fx
 
+from fx_converter.nodes import Argument
 from fx_converter.passes.calls import CallKind, is_number, is_tensor, kind_of
 from fx_converter.passes.memory import Memory
 
-# Any in this file: arguments of nodes
 _PLAIN = (bool, int, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
 
 
 def cse(module: fx.GraphModule) -> bool:
-    """Computes equal things once, in the module and in the graph modules within it; returns whether anything changed.
+    """Merges equal calls, in the module and in the graph modules within it; returns whether anything changed.
 
-    A call is replaced by an earlier one of the same function with the same arguments where nothing that either reads may
-    have been written in between, and where nobody can tell the two results apart. Allocations stay apart, and so does all
-    that writes, draws random numbers, checks, communicates, or is ordered by streams. The result has the calling convention
-    and the output structure that the module had. Takes time linear in the nodes.
+    A call is replaced by an earlier one of the same function with the same arguments if no memory that either
+    reads may have been written in between, and if the two results cannot be distinguished. Calls that
+    allocate, write, draw random numbers, check, communicate, or are ordered by streams are not merged. The
+    calling convention and the output structure of the module do not change. The time is linear in the number
+    of nodes.
     """
     changed = False
     for each in module.modules():
@@ -36,19 +36,19 @@ class _Merger:
         self._graph = graph
         self._memory = Memory(graph)
         self._versions: dict[fx.Node | None, int] = {}
-        """How often each storage may have been written up to here."""
+        """The number of possible writes to each storage so far."""
         self._region = 0
         """Changes with the current device and stream."""
-        self._seen: dict[Hashable, fx.Node] = {}
+        self._earlier: dict[Hashable, fx.Node] = {}
 
     def run(self) -> bool:
-        """Whether anything was merged."""
+        """Merges calls; returns whether anything changed."""
         changed = False
         for node in list(self._graph.nodes):
             kind = kind_of(node)
             key = self._key(node, kind)
             if key is not None:
-                earlier = self._seen.setdefault(key, node)
+                earlier = self._earlier.setdefault(key, node)
                 if earlier is not node and self._is_same(node, earlier, kind):
                     node.replace_all_uses_with(earlier)
                     self._graph.erase_node(node)
@@ -60,23 +60,23 @@ class _Merger:
         return changed
 
     def _key(self, node: fx.Node, kind: CallKind) -> Hashable | None:
-        """What two calls must have in common; None for one that stays as it is."""
+        """Returns a key that mergeable calls have in common; None for a call that is not merged."""
         if kind in (CallKind.OTHER, CallKind.ORDER) or node.is_impure():
             return None
         if any(self._memory.is_resized_or_set(x) for x in node.all_input_nodes):
             return None
         try:
-            said = _said(node.args), _said({**node.kwargs})
+            arguments = _comparable(node.args), _comparable({**node.kwargs})
         except TypeError:  # an argument that cannot be compared
             return None
         if kind is not CallKind.BYTES:
-            return node.target, said
+            return node.target, arguments
         groups = [self._memory.group(x) for x in node.all_input_nodes]
-        return node.target, said, self._region, tuple(self._versions.get(group, 0) for group in groups)
+        return node.target, arguments, self._region, tuple(self._versions.get(group, 0) for group in groups)
 
     def _is_same(self, node: fx.Node, earlier: fx.Node, kind: CallKind) -> bool:
-        """Whether nobody can tell the two results apart: of tensors with storages of their own, neither is written, and
-        the caller gets one of them at most."""
+        """Returns whether two results cannot be distinguished: of tensors with separate storages, neither is
+        written, and at most one is returned."""
         memory = self._memory
         if kind is CallKind.BYTES and not is_number(node):
             if memory.is_written(node) or memory.is_written(earlier):
@@ -85,19 +85,20 @@ class _Merger:
         return not (is_tensor(node) and {node, earlier} <= memory.returned)
 
 
-def _said(arg: Any) -> Hashable:
-    """An argument such that 1, 1.0 and True differ, and 0.0 and -0.0. Raises TypeError for what cannot be compared."""
+def _comparable(arg: Argument) -> Hashable:
+    """Converts an argument to a key that distinguishes 1, 1.0 and True, and 0.0 and -0.0. Raises TypeError
+    for arguments that cannot be compared."""
     match arg:
         case fx.Node():
             return arg
         case float() | complex():
             return type(arg), repr(arg)
         case list() | tuple():
-            return type(arg), tuple(map(_said, arg))
+            return type(arg), tuple(map(_comparable, arg))
         case dict():
-            return dict, tuple((_said(k), _said(arg[k])) for k in sorted(arg))
+            return dict, tuple((_comparable(k), _comparable(arg[k])) for k in sorted(arg))
         case slice():
-            return slice, _said(arg.start), _said(arg.stop), _said(arg.step)
+            return slice, _comparable(arg.start), _comparable(arg.stop), _comparable(arg.step)
         case _ if type(arg) in _PLAIN:
             return type(arg), arg
         case _:

@@ -1,8 +1,8 @@
-"""What is the same in every call, computed beforehand."""
+"""Constant folding in graphs that write memory."""
 
 from __future__ import annotations
 
-from typing import Any
+from operator import attrgetter
 
 import torch
 from torch import Tensor, fx
@@ -12,66 +12,67 @@ from fx_converter.passes.memory import Memory
 
 
 def foldable(module: fx.GraphModule) -> frozenset[fx.Node]:
-    """The nodes whose values are the same in every call: attributes that nothing in the graph may write, and functions of
-    such alone, without those that allocate, draw or have other effects, and those whose storage the caller gets.
+    """Returns the nodes whose values are equal in every call: attributes that no node of the graph may write,
+    and functions of such nodes only. Functions that allocate, draw or have other effects, and nodes whose
+    storage is returned, are excluded.
 
-    Inputs may share memory with attributes: where one is written, there are none. For torch's own pass:
-    `split_const_subgraphs(module, skip_folding_node_fn=lambda node: node not in found)`.
+    Inputs may share memory with attributes: if an input is written, the set is empty. For torch's own pass:
+    `split_const_subgraphs(module, skip_folding_node_fn=lambda node: node not in nodes)`.
     """
     memory = Memory(module.graph)
-    found: set[fx.Node] = set()
+    nodes: set[fx.Node] = set()
     for node in module.graph.nodes:
         if memory.is_written(node) or memory.is_resized_or_set(node) or not is_tensor(node):
             continue
         if node.op == "get_attr":
-            found.add(node)
+            nodes.add(node)
         elif kind_of(node) in (CallKind.LAYOUT, CallKind.BYTES) and not memory.is_given(node):
             inputs = node.all_input_nodes
-            if inputs and found.issuperset(inputs) and not node.is_impure():
-                found.add(node)
-    return frozenset(found)
+            if inputs and nodes.issuperset(inputs) and not node.is_impure():
+                nodes.add(node)
+    return frozenset(nodes)
 
 
 def fold_constants(module: fx.GraphModule) -> bool:
-    """Computes what is the same in every call now, from the module's attributes as they are, and keeps it in buffers;
-    returns whether anything changed. Attributes that are replaced later are not seen by what was computed."""
-    found = foldable(module)
-    values: dict[fx.Node, Any] = {}  # Any: attributes; tensors here
+    """Computes nodes whose values are equal in every call, from the module's current attributes, and stores
+    the results in buffers. Returns whether anything changed. Folded values do not follow attributes that are
+    replaced later."""
+    nodes = foldable(module)
+    values: dict[fx.Node, Tensor] = {}
     computed: set[fx.Node] = set()
     with torch.no_grad():
         for node in module.graph.nodes:
-            if node in found:
+            if node in nodes:
                 values[node] = _value(node, values, module)
                 if kind_of(node) is CallKind.BYTES or computed.intersection(node.all_input_nodes):
                     computed.add(node)
-    used = [node for node in computed if any(user not in computed for user in node.users)]
-    for node in sorted(used):
+    results = [node for node in computed if any(user not in computed for user in node.users)]
+    for node in sorted(results):
         _keep(node, values[node], module)
-    if used:
+    if results:
         module.graph.eliminate_dead_code()
         module.recompile()
-    return bool(used)
+    return bool(results)
 
 
-def _value(node: fx.Node, values: dict[fx.Node, Any], module: fx.GraphModule) -> Any:
-    target: Any = node.target
-    if node.op == "get_attr":
-        held: Any = module
-        for part in target.split("."):
-            held = getattr(held, part)  # attributes are found by name
-        return held
-    args, kwargs = fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
-    return target(*args, **kwargs)
+def _value(node: fx.Node, values: dict[fx.Node, Tensor], module: fx.GraphModule) -> Tensor:
+    value: Tensor
+    if callable(node.target):
+        args, kwargs = fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
+        value = node.target(*args, **kwargs)
+    else:
+        value = attrgetter(node.target)(module)
+    return value
 
 
 def _keep(node: fx.Node, value: Tensor, module: fx.GraphModule) -> None:
-    """Puts a buffer where the node was."""
+    """Replaces a node by a buffer."""
     number = 0
     while hasattr(module, f"folded_{number}"):
         number += 1
     module.register_buffer(f"folded_{number}", value)
     with module.graph.inserting_before(node):
-        made = module.graph.get_attr(f"folded_{number}")
-    made.meta = dict(node.meta)
-    node.replace_all_uses_with(made)
+        buffer = module.graph.get_attr(f"folded_{number}")
+    buffer.meta = dict(node.meta)
+    node.replace_all_uses_with(buffer)
     module.graph.erase_node(node)

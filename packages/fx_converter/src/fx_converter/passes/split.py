@@ -1,4 +1,4 @@
-"""Graphs in parts that run one after the other."""
+"""Splitting of graphs into parts that run one after the other."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from fx_converter.origin import KEY
 
 
 def split(module: fx.GraphModule, part_of: Callable[[fx.Node], Hashable]) -> fx.GraphModule:
-    """A module that calls submodules `submod_0`, `submod_1`, ... one after the other: nodes that follow each other and for
-    which `part_of` gives the same are a part.
+    """Returns a module that calls submodules `submod_0`, `submod_1`, ... in order. Consecutive nodes with
+    equal `part_of` form a part.
 
-    Torch's `split_module` orders parts by the values that pass between them, and so may run one that reads memory before the
-    one that writes it; it also drops the calling convention, and calls of parts that return nothing look dead. Here the order
-    stays, calls of parts with effects are kept by `eliminate_dead_code`, and the result is called as `module`.
+    Torch's `split_module` orders parts by the values that pass between them, and may run a part that reads
+    memory before the part that writes it. It also drops the calling convention, and dead code elimination
+    removes calls of parts that return nothing. This function keeps the order of nodes, `eliminate_dead_code`
+    keeps calls of parts with effects, and the result is called as `module`.
     """
     copied: dict[fx.Node, fx.Node] = {}
     graph = fx.Graph()
@@ -44,18 +45,18 @@ def split(module: fx.GraphModule, part_of: Callable[[fx.Node], Hashable]) -> fx.
         numbers[copy] = count
         previous = copy
     whole = fx.GraphModule(module, graph)
-    made = split_module(whole, whole, numbers.__getitem__)
-    for part_module in made.children():
+    parts = split_module(whole, whole, numbers.__getitem__)
+    for part_module in parts.children():
         if isinstance(part_module, fx.GraphModule) and _has_effects(part_module):
-            vars(part_module)["_is_impure"] = True  # for this torch asks modules that are called
-    return with_convention(made, module)
+            vars(part_module)["_is_impure"] = True  # torch reads it from modules that are called
+    return with_convention(parts, module)
 
 
 def _token(graph: fx.Graph, before: fx.Node | None, numbers: dict[fx.Node, int], part: int) -> fx.Node:
-    made = graph.call_function(targets.follow, () if before is None else (before,))
-    made.meta["val"] = 0
-    numbers[made] = part
-    return made
+    node = graph.call_function(targets.follow, () if before is None else (before,))
+    node.meta["val"] = 0
+    numbers[node] = part
+    return node
 
 
 def _has_effects(module: fx.GraphModule) -> bool:
@@ -64,8 +65,8 @@ def _has_effects(module: fx.GraphModule) -> bool:
 
 
 def with_convention(changed: fx.GraphModule, module: fx.GraphModule) -> fx.GraphModule:
-    """`changed`, which a pass made of `module` and which has its inputs and outputs, called as `module` is: passes that
-    make a new graph leave flat values behind. It also remembers where it comes from."""
+    """Gives `changed`, which a pass created from `module` with the same inputs and outputs, the calling
+    convention and origin of `module`. Passes that create a new graph leave flat values."""
     changed.graph.set_codegen(module.graph._codegen)
     changed.recompile()
     if KEY in module.meta:

@@ -1,4 +1,4 @@
-"""Graphs that travel: a `.wir` artifact with the graph beside its program. No pickle anywhere."""
+"""Saved graphs: a `.wir` artifact with the graph beside its program. Nothing is pickled."""
 
 from fx_converter.saving.files import load, save
 

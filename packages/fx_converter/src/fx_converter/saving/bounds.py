@@ -1,7 +1,9 @@
-"""What saved graphs may not do to memory: call operators that replace it, and make windows outside of it."""
+"""Memory safety of saved graphs: they may neither call operators that replace memory, nor create windows
+outside of it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,23 +17,24 @@ from wrapper_ir.operators.library import rebinds
 from wrapper_ir.operators.policy import called_names
 from wrapper_ir_torch import FAST_EMPTY, FAST_VIEW
 
-# Any in this file: arguments of nodes
 _EMPTY = frozenset(FAST_EMPTY.values())
 
 
 def refuse_rebinding(name: str, place: str) -> None:
-    """Raises SavedGraphError FX205 for an operator that gives its argument other memory, or reads outside of it, unseen."""
-    if any(rebinds(called) for called in called_names(name)):
+    """Raises SavedGraphError FX205 for an operator that replaces its argument's memory, or accesses memory
+    outside of it without a check."""
+    if any(rebinds(callee) for callee in called_names(name)):
         raise SavedGraphError(
             "FX205",
-            f"operator {name} gives a tensor other memory, or does not look at bounds: {place}",
-            hint="call aten::as_strided, or say it in the program and convert that",
+            f"operator {name} replaces a tensor's memory, or does not check bounds: {place}",
+            hint="call aten::as_strided, or express it in the program and convert that",
         )
 
 
 @dataclass(frozen=True, slots=True)
 class _Memory:
-    """The bytes of what a tensor lies in, as far as its graph says, and where in them its first element is."""
+    """The bytes of a tensor's storage as far as the graph states them, and the position of its first element
+    in bytes."""
 
     nbytes: int
     start: int
@@ -39,20 +42,20 @@ class _Memory:
 
 
 class WindowBounds:
-    """Follows windows of fixed size through a graph. Those whose numbers are nodes, and those of what a node says nothing about, are
-    passed over."""
+    """Tracks windows of fixed size through a graph. Windows with computed numbers, and windows of unknown
+    tensors, are skipped."""
 
     def __init__(self) -> None:
-        self._known: dict[fx.Node, _Memory | None] = {}
+        self._memories: dict[fx.Node, _Memory | None] = {}
 
     def check(self, node: fx.Node) -> None:
-        """Raises SavedGraphError FX205 for a window that is not within what it is a window of."""
-        target: Any = node.target
-        args: tuple[Any, ...] = node.args
-        if target in _EMPTY and len(args) == 3 and (needed := _extent(args[0], args[1])) is not None:
-            self._known[node] = _Memory(needed * args[2].itemsize, 0, args[2].itemsize)
+        """Raises SavedGraphError FX205 for a window that exceeds its source."""
+        target = node.target
+        args: tuple[Any, ...] = node.args  # Any: in the structure of each target
+        if target in _EMPTY and len(args) == 3 and (count := _extent(args[0], args[1])) is not None:
+            self._memories[node] = _Memory(count * args[2].itemsize, 0, args[2].itemsize)
         elif target in (targets.same, targets.fill_zero) and len(args) == 1:
-            self._known[node] = self._memory(args[0])
+            self._memories[node] = self._memory(args[0])
         elif target is FAST_VIEW and len(args) == 4:
             source = self._memory(args[0])
             if source is not None and isinstance(args[3], int):
@@ -63,33 +66,33 @@ class WindowBounds:
                 self._window(node, source, args[1].itemsize, args[2:4], args[4])
 
     def _window(
-        self, node: fx.Node, source: _Memory, itemsize: int, layout: tuple[Any, ...], offset: int
+        self, node: fx.Node, source: _Memory, itemsize: int, layout: tuple[Sequence[object], ...], offset: int
     ) -> None:
-        needed = _extent(*layout)
-        if needed is None:
+        count = _extent(*layout)
+        if count is None:
             return
         start = source.start + offset
-        if start < 0 or (needed and start + needed * itemsize > source.nbytes):
+        if start < 0 or (count and start + count * itemsize > source.nbytes):
             raise SavedGraphError(
                 "FX205",
-                f"node {node.name} is a window of bytes {start} to {start + needed * itemsize} of {source.nbytes}",
+                f"node {node.name} is a window of bytes {start} to {start + count * itemsize} of {source.nbytes}",
                 hint="correct its sizes, strides and offset before saving the graph",
             )
-        self._known[node] = _Memory(source.nbytes, start, itemsize)
+        self._memories[node] = _Memory(source.nbytes, start, itemsize)
 
-    def _memory(self, node: Any) -> _Memory | None:
+    def _memory(self, node: object) -> _Memory | None:
         if not isinstance(node, fx.Node):
             return None
-        if node not in self._known:
+        if node not in self._memories:
             val = node.meta.get("val")
-            needed = _extent(val.shape, val.stride()) if isinstance(val, Tensor) else None
+            count = _extent(val.shape, val.stride()) if isinstance(val, Tensor) else None
             size = val.element_size() if isinstance(val, Tensor) else 0
-            self._known[node] = None if needed is None else _Memory(needed * size, 0, size)
-        return self._known[node]
+            self._memories[node] = None if count is None else _Memory(count * size, 0, size)
+        return self._memories[node]
 
 
-def _extent(sizes: Any, strides: Any) -> int | None:
-    """Elements from the first to the last; None where a number is not known."""
+def _extent(sizes: Sequence[Any], strides: Sequence[Any]) -> int | None:  # Any: numbers and nodes
+    """Returns the number of elements from the first to the last; None if a number is not constant."""
     numbers = [*sizes, *strides]
     if len(sizes) != len(strides) or not all(type(n) is int for n in numbers):
         return None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from typing import TypeAlias
 
 import torch
 from torch import Tensor, fx
@@ -14,42 +15,43 @@ from fx_converter.errors import SavedGraphError
 from fx_converter.graph.metadata import FakeValues
 from fx_converter.kernels import NAMESPACE, LoadedTarget
 from fx_converter.kernels.triton_form import TRITON_IDS
+from fx_converter.nodes import Argument, Number, Symbolic
 from fx_converter.saving.bounds import refuse_rebinding
 from fx_converter.saving.functions import NAMES_OF_FUNCTIONS
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import print_expr
 from wrapper_ir.expr.sympy_bridge import from_sympy
+from wrapper_ir_torch import OpOverload
 
-# Any in this file: arguments of nodes, and JSON.
+Json: TypeAlias = "Mapping[str, Json] | Sequence[Json] | str | int | float | None"
 META = (
     "value", "symbol", "kernel", "kernel_hash", "stack_trace", "from_nodes", "source_ops", "source_modules",
 )  # fmt: skip
 """Entries of `node.meta` that are strings, or tuples of them."""
-Symbolic = torch.SymInt | torch.SymFloat | torch.SymBool
 
 
 def encode_graph(
-    module: fx.GraphModule, attribute: Callable[[str, Any], Any], fakes: FakeValues
-) -> dict[str, Any]:
-    """Nodes in order, and what `attribute(name, held)` makes of each attribute that they refer to.
+    module: fx.GraphModule, attribute: Callable[[str, object], Json], fakes: FakeValues
+) -> dict[str, Json]:
+    """Returns the nodes in order, and the result of `attribute(name, value)` for each attribute that they
+    refer to.
 
-    Raises SavedGraphError FX201 for a node that calls what a file cannot name, FX205 for one that calls an operator that replaces memory.
+    Raises SavedGraphError FX201 for a node whose target a file cannot name, FX205 for a call of an operator
+    that replaces memory.
     """
     nodes = [_node(node, fakes) for node in module.graph.nodes]
-    attributes: dict[str, Any] = {}
+    attributes: dict[str, Json] = {}
     for node in module.graph.nodes:
         if node.op in ("get_attr", "call_module") and node.target not in attributes:
-            held: Any = module
-            for part in str(node.target).split("."):
-                held = getattr(held, part)
-            attributes[str(node.target)] = attribute(str(node.target), held)
+            path = str(node.target)
+            attributes[path] = attribute(path, attrgetter(path)(module))
     return {"name": type(module).__name__, "attributes": attributes, "nodes": nodes}
 
 
-def _node(node: fx.Node, fakes: FakeValues) -> dict[str, Any]:
+def _node(node: fx.Node, fakes: FakeValues) -> Json:
     if node.op == "call_method":
         raise _unnamed(node, f"method {node.target!r}", "call the operator instead")
-    made = {
+    entry: dict[str, Json] = {
         "op": node.op,
         "name": node.name,
         "target": _target(node) if node.op == "call_function" else str(node.target),
@@ -60,17 +62,17 @@ def _node(node: fx.Node, fakes: FakeValues) -> dict[str, Any]:
         "meta": {key: _strings(node.meta[key]) for key in META if key in node.meta},
     }
     if "val" in node.meta:
-        made["val"] = _value(node.meta["val"], fakes)
-    return made
+        entry["val"] = _value(node.meta["val"], fakes)
+    return entry
 
 
 def _of_process(node: fx.Node) -> tuple[str, ...]:
-    """Arguments that mean something in this process only."""
+    """Returns the arguments that are valid in this process only."""
     return TRITON_IDS if node.target is triton_kernel_wrapper_mutation else ()
 
 
-def _strings(held: str | tuple[str, ...]) -> str | list[str]:
-    return held if isinstance(held, str) else list(held)
+def _strings(value: str | tuple[str, ...]) -> str | list[str]:
+    return value if isinstance(value, str) else list(value)
 
 
 def _unnamed(node: fx.Node, what: str, hint: str) -> SavedGraphError:
@@ -81,7 +83,7 @@ def _unnamed(node: fx.Node, what: str, hint: str) -> SavedGraphError:
 
 
 def _target(node: fx.Node) -> dict[str, str]:
-    target: Any = node.target
+    target = node.target
     if isinstance(target, LoadedTarget):
         return {"kernel": target.hash, "form": "direct"}
     if isinstance(target, torch._ops.OpOverload):
@@ -92,7 +94,7 @@ def _target(node: fx.Node) -> dict[str, str]:
         return {"kernel": node.meta["kernel_hash"], "form": "triton"}
     if isinstance(target, torch._ops.HigherOrderOperator):
         return {"higher_order": target.name()}  # type: ignore[no-untyped-call]  # torch leaves it so
-    if target in NAMES_OF_FUNCTIONS:
+    if callable(target) and target in NAMES_OF_FUNCTIONS:
         return {"function": NAMES_OF_FUNCTIONS[target]}
     raise _unnamed(
         node,
@@ -101,14 +103,14 @@ def _target(node: fx.Node) -> dict[str, str]:
     )
 
 
-def _operator_name(target: torch._ops.OpOverload, node: fx.Node) -> str:
+def _operator_name(target: OpOverload, node: fx.Node) -> str:
     name = f"{target._schema.name}.{target._overloadname}"
-    if target is not torch.ops.aten.set_.source_Tensor:  # whose layouts a loaded graph compares
+    if target is not torch.ops.aten.set_.source_Tensor:  # a loaded graph compares its layouts
         refuse_rebinding(name, f"node {node.name}")
     return name
 
 
-def _argument(arg: Any, node: fx.Node) -> Any:
+def _argument(arg: Argument, node: fx.Node) -> Json:
     match arg:
         case fx.Node():
             return {"node": arg.name}
@@ -141,7 +143,7 @@ def _argument(arg: Any, node: fx.Node) -> Any:
 # --- fake values
 
 
-def _value(val: Any, fakes: FakeValues) -> Any:
+def _value(val: object, fakes: FakeValues) -> Json:
     match val:
         case Tensor():
             return {
@@ -161,8 +163,8 @@ def _value(val: Any, fakes: FakeValues) -> Any:
             return None
 
 
-def _number(n: Any, fakes: FakeValues) -> Any:
-    """A number, or the text of an expression over the program's symbols; None for what has no text."""
+def _number(n: Number, fakes: FakeValues) -> Json:
+    """Returns a number, or the text of an expression over the program's symbols; None if it has no text."""
     if not isinstance(n, Symbolic):
         return n if not isinstance(n, float) or math.isfinite(n) else repr(n)
     try:

@@ -1,13 +1,12 @@
-"""Graph modules to `.wir` files and back."""
+"""Saves graph modules as `.wir` files, and loads them."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import Tensor, fx
@@ -22,7 +21,8 @@ from fx_converter.graph.metadata import FakeValues
 from fx_converter.kernels import KernelTargets, Pending
 from fx_converter.options import FxOptions
 from fx_converter.origin import Origin, origin_of
-from fx_converter.saving.decode import GraphReader
+from fx_converter.saving.decode import GraphReader, Json
+from fx_converter.saving.encode import Json as Encoded
 from fx_converter.saving.encode import encode_graph
 from fx_converter.saving.windows import moved_windows, placed
 from wrapper_ir import ir
@@ -34,38 +34,39 @@ from wrapper_ir.support.collection import paused_collection
 from wrapper_ir.support.files import check_files
 from wrapper_ir_torch import DTYPE_OF
 
-# Any in this file: JSON, and attributes of modules.
 _NAME = "fx_graph.json"
 _VERSION = 1
 
 
 @paused_collection()
 def save(module: fx.GraphModule, path: str | os.PathLike[str], origin: fx.GraphModule | None = None) -> None:
-    """Writes a converted graph module, as it is now: with its changes, and what its mutable constants hold.
+    """Writes a converted graph module in its present state: with its changes, and the present contents of
+    mutable constants.
 
-    The file is the artifact with the graph beside its program: kernels are there by content, and `wrapper_ir.load` reads
-    it as any other. `origin` is the converted module that `module` was made from, where `module` has forgotten that.
-    Raises SavedGraphError FX201 for what a file cannot name, and for a graph with guarded inputs, and ArtifactError where the file cannot be written.
+    The file is the artifact with the graph beside its program. It contains kernels by content, and
+    `wrapper_ir.load` reads it like any other. `origin` is the converted module that `module` was created
+    from, if `module` has no record of it. Raises SavedGraphError FX201 for targets and attributes that a file
+    cannot name, and for a graph with guarded inputs; ArtifactError if the file cannot be written.
     """
-    made = _Saver(origin_of(origin or module))
-    if made.origin.options.guarded != ir.NOT_GUARDED:
+    saver = _Saver(origin_of(origin or module))
+    if saver.origin.options.guarded != ir.NOT_GUARDED:
         raise SavedGraphError(
             "FX201",
-            "the graph does not check its inputs, which its caller here does",
-            hint="convert without FxOptions.guarded: a file is called by others",
+            "the graph does not check its inputs; its present caller does",
+            hint="convert without FxOptions.guarded: a file has other callers",
         )
-    main = made.add(module)
+    main = saver.add(module)
     text = json.dumps(
         {
             "version": _VERSION,
             "torch": _release(torch.__version__),
-            "kernel_calls": made.origin.options.kernel_calls,
-            "convention": made.origin.options.convention,
+            "kernel_calls": saver.origin.options.kernel_calls,
+            "convention": saver.origin.options.convention,
             "main": main,
-            "graphs": made.graphs,
+            "graphs": saver.graphs,
         }
     )
-    artifact = made.artifact()
+    artifact = saver.artifact()
     storage.save(dataclasses.replace(artifact, extensions={**artifact.extensions, _NAME: text}), path)
 
 
@@ -74,47 +75,45 @@ class _Saver:
 
     def __init__(self, origin: Origin) -> None:
         self.origin = origin
-        self.graphs: list[dict[str, Any]] = []
+        self.graphs: list[Mapping[str, Encoded]] = []
         self._modules: dict[int, int] = {}
         self._names = {id(held): value.name for value, held in origin.constants.items()}
         self._types = {value.name: value.type for value in origin.constants}
-        self._taken = {*self._types}
+        self._used_names = {*self._types}
         self._tensors: dict[str, Tensor] = {}
 
     def add(self, module: fx.GraphModule) -> int:
-        """The number of a module's graph."""
-        known = self._modules.get(id(module))
-        if known is not None:
-            return known
-        made = encode_graph(module, self._attribute, self.origin.fakes)
-        self.graphs.append(made)
-        number = self._modules[id(module)] = len(self.graphs) - 1
+        """Returns the number of a module's graph; encodes it on the first call."""
+        number = self._modules.get(id(module))
+        if number is None:
+            self.graphs.append(encode_graph(module, self._attribute, self.origin.fakes))
+            number = self._modules[id(module)] = len(self.graphs) - 1
         return number
 
-    def _attribute(self, name: str, held: Any) -> dict[str, Any]:
-        if isinstance(held, fx.GraphModule):
-            return {"graph": self.add(held)}
-        known = self._names.get(id(held))
-        if known is not None and (not isinstance(held, Tensor) or _is_like(held, self._types[known])):
-            return {"constant": known}
-        if not isinstance(held, Tensor):
+    def _attribute(self, name: str, value: object) -> Encoded:
+        if isinstance(value, fx.GraphModule):
+            return {"graph": self.add(value)}
+        constant = self._names.get(id(value))
+        if constant is not None and (not isinstance(value, Tensor) or _is_like(value, self._types[constant])):
+            return {"constant": constant}
+        if not isinstance(value, Tensor):
             raise SavedGraphError(
                 "FX201",
-                f"attribute {name!r} is a {type(held).__name__}",
+                f"attribute {name!r} is a {type(value).__name__}",
                 hint="use tensors and graph modules",
             )
-        wish = f"graph.{name}"
-        while wish in self._taken:
-            wish += "_"
-        self._taken.add(wish)
-        self._names[id(held)] = wish
-        self._types[wish] = _type(held)
-        self._tensors[wish] = held
-        return {"constant": wish}
+        candidate = f"graph.{name}"
+        while candidate in self._used_names:
+            candidate += "_"
+        self._used_names.add(candidate)
+        self._names[id(value)] = candidate
+        self._types[candidate] = _type(value)
+        self._tensors[candidate] = value
+        return {"constant": candidate}
 
     def artifact(self) -> Artifact:
-        """The artifact, with tensors that the graph got later, and with what the constants hold at present: whoever has a
-        module may write its buffers."""
+        """Returns the artifact with tensors that were added to the graph, and with the present contents of
+        constants, since callers may write a module's buffers."""
         origin = self.origin.artifact
         check_files(origin.mapped_files())
         data = dict(origin.constants)
@@ -125,23 +124,24 @@ class _Saver:
             if constant.value in moved:
                 constant = dataclasses.replace(constant, storage="", offset=0)
             if isinstance(held, Tensor) and _is_like(held, constant.value.type):
-                found = _data(held)
-                data[constant.data_name] = placed(found, constant, data.get(constant.data_name))
-                constant = dataclasses.replace(constant, data_hash=found.sha256())
+                content = _data(held)
+                data[constant.data_name] = placed(content, constant, data.get(constant.data_name))
+                constant = dataclasses.replace(constant, data_hash=content.sha256())
             constants.append(constant)
         for name, tensor in self._tensors.items():
-            data[name] = found = _data(tensor)
+            data[name] = content = _data(tensor)
             constants.append(
-                ir.Constant(value=ir.Value(name, _type(tensor)), data_hash=found.sha256(), mutable=False)
+                ir.Constant(value=ir.Value(name, _type(tensor)), data_hash=content.sha256(), mutable=False)
             )
         program = dataclasses.replace(origin.program, constants=tuple(constants))
         return dataclasses.replace(origin, program=program, constants=data)
 
 
 def _is_like(tensor: Tensor, type: ir.Type) -> bool:
-    """Whether a constant's tensor still has the constant's layout, so that its bytes can stand for it."""
-    found = _type(tensor)
-    return isinstance(type, ir.TensorType) and (found.dtype, found.sizes, found.strides) == (
+    """Returns whether a constant's tensor still has the constant's layout, so that its bytes can replace the
+    constant's."""
+    actual = _type(tensor)
+    return isinstance(type, ir.TensorType) and (actual.dtype, actual.sizes, actual.strides) == (
         type.dtype,
         type.sizes,
         type.strides,
@@ -158,18 +158,16 @@ def _type(tensor: Tensor) -> ir.TensorType:
 
 
 def _data(tensor: Tensor) -> TensorData:
-    """The bytes from the first element to the last one; those of the tensor itself where it is on the CPU."""
+    """Returns the bytes from the first element to the last one; on the CPU, those of the tensor itself."""
     count = 0 if 0 in tensor.shape else 1 + sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride()))
     if tensor.untyped_storage().nbytes() < (tensor.storage_offset() + count) * tensor.element_size():
         raise SavedGraphError("FX201", "the storage of a constant was made smaller than the constant")
-    flat = (
-        tensor.detach().as_strided((count,), (1,)).cpu()
-    )  # as they lie: a copy of the tensor itself closes gaps
+    flat = tensor.detach().as_strided((count,), (1,)).cpu()  # with its gaps, which a copy of `tensor` closes
     return TensorData(DTYPE_OF[tensor.dtype], memory_of(flat.data_ptr(), count * flat.element_size(), flat))
 
 
 def _release(version: str) -> str:
-    """`2.13` of `2.13.0+cpu`."""
+    """Returns `2.13` of `2.13.0+cpu`."""
     return ".".join(version.split(".")[:2])
 
 
@@ -181,27 +179,27 @@ def load(
     check_torch: bool = True,
     public_key: str | os.PathLike[str] | bytes | None = None,
 ) -> fx.GraphModule:
-    """Reads a graph module; kernels are loaded through the runtimes that are installed here.
+    """Loads a graph module. Kernels are loaded by the installed runtimes.
 
-    Of `options`, only how kernels and fake values are made is used. `check_torch` refuses a graph that another release of
-    torch wrote. With a `public_key` the file must be signed with the key to it (`wrapper_ir.sign`). Raises ArtifactError for a
-    damaged file, SavedGraphError FX202 for a damaged graph, FX203 for one of
-    another version, FX204 where an operator is missing; and PluginError for kernels without a runtime. Nothing is
-    registered before the whole graph was understood.
+    Of `options`, only those for the creation of kernels and fake values are used. `check_torch` refuses a
+    graph that another release of torch wrote. With a `public_key` the file must be signed with the matching
+    key (`wrapper_ir.sign`). Raises ArtifactError for a damaged file, SavedGraphError FX202 for a damaged
+    graph, FX203 for one of another version, FX204 if an operator is missing; and PluginError for kernels
+    without a runtime. Nothing is registered before the whole graph was checked.
     """
     artifact = storage.load(path, public_key=public_key)
     text = artifact.extensions.get(_NAME)
     if text is None:
-        raise SavedGraphError("FX202", f"{os.fspath(path)!r} holds no graph", hint="convert the artifact")
+        raise SavedGraphError("FX202", f"{os.fspath(path)!r} contains no graph", hint="convert the artifact")
     with _damage_in(path):
-        said = json.loads(text)
-        _check_version(said, check_torch)
-        chosen = dataclasses.replace(
-            options or FxOptions(), kernel_calls=said["kernel_calls"], convention=said["convention"]
+        document = json.loads(text)
+        _check_version(document, check_torch)
+        settings = dataclasses.replace(
+            options or FxOptions(), kernel_calls=document["kernel_calls"], convention=document["convention"]
         )
-        loader = _Loader(artifact, chosen, said)
-        graphs, wanted = loader.graphs()
-    kernels = KernelTargets(artifact, chosen.kernel_calls, chosen.find_runtime, wanted)
+        loader = _Loader(artifact, settings, document)
+        graphs, hashes = loader.graphs()
+    kernels = KernelTargets(artifact, settings.kernel_calls, settings.find_runtime, hashes)
     mark_operators(Analyses(artifact.program))
     with _damage_in(path):
         return loader.module(graphs, kernels)
@@ -209,7 +207,7 @@ def load(
 
 @contextmanager
 def _damage_in(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Whatever torch or Python say of what stands in a file is said of the file."""
+    """Converts errors of torch or Python about the contents of a file to errors about the file."""
     try:
         yield
     except Exception as error:
@@ -220,68 +218,68 @@ def _damage_in(path: str | os.PathLike[str]) -> Iterator[None]:
         ) from error
 
 
-def _check_version(said: dict[str, Any], check_torch: bool) -> None:
-    if said["version"] != _VERSION:
+def _check_version(document: Json, check_torch: bool) -> None:
+    if document["version"] != _VERSION:
         raise SavedGraphError(
-            "FX203", f"the graph has version {said['version']}, this package reads {_VERSION}"
+            "FX203", f"the graph has version {document['version']}, this package reads {_VERSION}"
         )
-    if check_torch and said["torch"] != _release(torch.__version__):
+    if check_torch and document["torch"] != _release(torch.__version__):
         raise SavedGraphError(
             "FX203",
-            f"the graph was written with torch {said['torch']}, and this is {torch.__version__}",
+            f"the graph was written with torch {document['torch']}, and this is {torch.__version__}",
             hint="convert the artifact again, or load with check_torch=False",
         )
 
 
 class _Loader:
-    """Makes the modules of a file: first all graphs with names for kernels, then, with the kernels, the modules. Those that
-    are called come before those that call them, so that the main one is the last."""
+    """Creates the modules of a file: first all graphs with placeholders for kernels, then, with the kernels,
+    the modules. Called modules precede their callers, so the main one is the last."""
 
-    def __init__(self, artifact: Artifact, options: FxOptions, said: dict[str, Any]) -> None:
+    def __init__(self, artifact: Artifact, options: FxOptions, document: Json) -> None:
         self._artifact = artifact
         self._options = options
-        self._said = said
+        self._document = document
         self._fakes = FakeValues(artifact.program, options.fake_mode)
 
     def graphs(self) -> tuple[list[fx.Graph], tuple[str, ...]]:
-        """The graphs, and the content hashes of the kernels that they call."""
-        wanted: dict[str, None] = {}
+        """Returns the graphs, and the content hashes of the kernels that they call."""
+        hashes: dict[str, None] = {}
 
         def kernel(hash: str, form: str) -> Pending:
-            wanted[hash] = None
+            hashes[hash] = None
             return Pending(hash, form, "kernel")
 
         graphs = [
             GraphReader(kernel, self._fakes, graph["attributes"], self._options.operators).read(
                 graph["nodes"]
             )
-            for graph in self._said["graphs"]
+            for graph in self._document["graphs"]
         ]
-        return graphs, tuple(wanted)
+        return graphs, tuple(hashes)
 
     def module(self, graphs: list[fx.Graph], kernels: KernelTargets) -> fx.GraphModule:
-        """The main module."""
+        """Returns the main module."""
         constants = load_constants(self._artifact, Analyses(self._artifact.program))
-        by_name = {value.name: held for value, held in constants.items()}
+        by_name = {value.name: constant for value, constant in constants.items()}
         for node in (node for graph in graphs for node in graph.nodes):
             if isinstance(node.target, Pending):
                 kernels.resolve(node, node.target)
-        if self._said["main"] != len(graphs) - 1:
+        if self._document["main"] != len(graphs) - 1:
             raise SavedGraphError("FX202", "the main graph is not the last one")
-        made: list[fx.GraphModule] = []
-        for graph, said in zip(graphs, self._said["graphs"], strict=True):
-            attributes = {n: _attribute(a, made, by_name) for n, a in said["attributes"].items()}
-            name = str(said["name"])
-            if len(made) < len(graphs) - 1:
-                called = callee_codegen(self._options.kernel_calls)
-                made.append(make_module(graph, attributes, name, called))
+        modules: list[fx.GraphModule] = []
+        for graph, entry in zip(graphs, self._document["graphs"], strict=True):
+            attributes = {n: _attribute(a, modules, by_name) for n, a in entry["attributes"].items()}
+            name = str(entry["name"])
+            if len(modules) < len(graphs) - 1:
+                generator = callee_codegen(self._options.kernel_calls)
+                modules.append(make_module(graph, attributes, name, generator))
         origin = Origin(
             artifact=self._artifact, options=self._options, constants=constants, fakes=self._fakes
         )
         return make_main(graphs[-1], attributes, name, origin, kernels)
 
 
-def _attribute(said: dict[str, Any], made: list[fx.GraphModule], constants: dict[str, Any]) -> Any:
-    if "graph" in said:
-        return made[said["graph"]]
-    return constants[said["constant"]]
+def _attribute(entry: Json, modules: list[fx.GraphModule], constants: dict[str, object]) -> object:
+    if "graph" in entry:
+        return modules[entry["graph"]]
+    return constants[entry["constant"]]

@@ -1,11 +1,11 @@
-"""Functions that saved graphs may call, by name. A file cannot name anything else than these, operators and kernels."""
+"""Functions that saved graphs may call, by name. A file can name these, operators and kernels only."""
 
 from __future__ import annotations
 
 import math
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
@@ -13,17 +13,16 @@ from fx_converter import targets
 from fx_converter.graph.numbers import CALLS
 from wrapper_ir_torch import FAST_EMPTY, FAST_VIEW
 
-# Any: whatever these take and return
-Function = Callable[..., Any]
+Function: TypeAlias = Callable[..., Any]  # Any: each has another signature
 
 
 def _qualified(function: Function) -> str:
-    """`operator.add`, `math.floor`, `round`, `torch.sym_min`."""
+    """Returns the qualified name: `operator.add`, `math.floor`, `round`, `torch.sym_min`."""
     name = function.__name__
     for module, prefix in ((operator, "operator"), (math, "math"), (torch, "torch")):
         if getattr(module, name, None) is function:
             return f"{prefix}.{name}"
-    # `and_` and the like have other names inside; torch's symbolic variants are private
+    # `and_` and others have another `__name__`; torch's symbolic variants are private
     return next((f"operator.{n}" for n in dir(operator) if getattr(operator, n) is function), name)
 
 

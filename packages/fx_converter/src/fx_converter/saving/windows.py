@@ -1,9 +1,8 @@
-"""Constants that share bytes, in files: what each of them holds at present."""
+"""Constants that share bytes, in files: the present contents of each."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from torch import Tensor
 
@@ -11,25 +10,25 @@ from wrapper_ir import ir
 from wrapper_ir.artifact import TensorData
 
 
-# Any: a packed constant is an object of torch's own
-def moved_windows(program: ir.Program, held: Mapping[ir.Value, Any]) -> set[ir.Value]:
-    """Constants that lie no longer where others of their storage do, since somebody gave their tensors other memory: each
-    is one of its own from then on."""
+def moved_windows(program: ir.Program, constants: Mapping[ir.Value, object]) -> set[ir.Value]:
+    """Returns the constants whose tensors no longer share their storage, because other memory was assigned to
+    them. They become separate constants."""
     starts: dict[str, int] = {}
-    found: set[ir.Value] = set()
+    moved: set[ir.Value] = set()
     for constant in program.constants:
-        tensor = held[constant.value]
+        tensor = constants[constant.value]
         if constant.storage and isinstance(tensor, Tensor):
             start = tensor.data_ptr() - constant.offset
             if starts.setdefault(constant.storage, start) != start:
-                found.add(constant.value)
-    return found
+                moved.add(constant.value)
+    return moved
 
 
 def placed(data: TensorData, constant: ir.Constant, whole: TensorData | None) -> TensorData:
-    """The bytes of the storage that a constant names, `whole` until now, with its own in them; `data` where it names none."""
+    """Returns the bytes of a constant's storage, previously `whole`, with its own bytes; `data` if it names
+    no storage."""
     if not constant.storage or whole is None:
         return data
-    made = bytearray(whole.buffer)
-    made[constant.offset : constant.offset + data.nbytes] = data.buffer
-    return TensorData(whole.dtype, memoryview(made))
+    content = bytearray(whole.buffer)
+    content[constant.offset : constant.offset + data.nbytes] = data.buffer
+    return TensorData(whole.dtype, memoryview(content))

@@ -1,6 +1,6 @@
-"""Functions that graphs call where torch has no operator for an op.
+"""Functions that graphs call for ops without an operator in torch.
 
-They are plain Python over operators, so that tracing a graph again sees what is inside them.
+They are plain Python over operators, so that tracers of a graph observe the operators.
 """
 
 from fx_converter.targets.checks import (

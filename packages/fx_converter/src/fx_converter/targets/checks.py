@@ -1,10 +1,10 @@
-"""Run-time checks, of inputs among others; failures are the coded errors of every emitter."""
+"""Run-time checks, including those of inputs. Failures are the coded errors of every emitter."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -35,13 +35,13 @@ def assert_layout(
     alignment: int = 0,
     message: str = "",
 ) -> None:
-    """Raises ExecutionError WIR921 unless `x` has these sizes and strides (in elements; those of size-1 dims are free),
-    and an address that is a multiple of `alignment` bytes where that is not 0."""
+    """Raises ExecutionError WIR921 unless `x` has these sizes and strides (in elements; strides of size-1
+    dims are ignored), and an address that is a multiple of `alignment` bytes (0: not checked)."""
     if isinstance(x, FakeTensor):
         return
     sizes, strides = tuple(sizes), tuple(strides)
     problem = ""
-    if x.shape != sizes:  # asked here, since torch's check passes whatever is empty
+    if x.shape != sizes:  # torch's check accepts any empty tensor
         problem = f"expected sizes {list(sizes)}, got {list(x.shape)}"
     else:
         try:
@@ -56,10 +56,11 @@ def assert_layout(
 
 @has_effect
 def check_result(
-    x: Any, name: str, dtype: torch.dtype, device: str, what: Sequence[str] = ("memory",)
+    x: object, name: str, dtype: torch.dtype, device: str, what: Sequence[str] = ("memory",)
 ) -> None:
-    """Raises ExecutionError WIR927 unless what an operator returned is a tensor in strided memory within its storage, of this
-    dtype and on this device. `what` of that is not proved, which those who write the call as text may look at alone."""
+    """Raises ExecutionError WIR927 unless the result of an operator is a tensor in strided memory within its
+    storage, with this dtype and on this device. `what` lists the unproved properties; straight-line text
+    compares only those."""
     if not isinstance(x, FakeTensor):
         of_result(name, x, dtype, device)
 
@@ -72,9 +73,9 @@ def check_apart(x: Tensor, name: str, operands: Sequence[Tensor]) -> None:
 
 
 @has_effect
-def check_written(x: Any, name: str, dtype: torch.dtype, device: str, storage: int = 0) -> None:
-    """Raises ExecutionError WIR927 unless a tensor that an operator wrote is still in strided memory within its storage, of this
-    dtype and on this device, and the storage has this many bytes."""
+def check_written(x: object, name: str, dtype: torch.dtype, device: str, storage: int = 0) -> None:
+    """Raises ExecutionError WIR927 unless a tensor that an operator wrote is in strided memory within its
+    storage, with this dtype and on this device, and the storage has this many bytes."""
     if not isinstance(x, FakeTensor):
         of_written(name, x, dtype, device, storage)
 
@@ -89,10 +90,8 @@ def assert_alignment(x: Tensor, alignment: int, message: str = "") -> None:
 
 @has_effect
 def assert_expr(condition: bool | torch.SymBool, message: str, text: str) -> None:
-    """Raises ExecutionError WIR920 unless the condition, which reads `text`, holds."""
-    if isinstance(
-        condition, torch.SymBool
-    ):  # while the graph is traced again, it becomes a check of the new graph
+    """Raises ExecutionError WIR920 unless the condition is true; `text` is its expression."""
+    if isinstance(condition, torch.SymBool):  # in a trace, this becomes a check of the new graph
         torch._check(condition, lambda: f"{message}: {text}")  # type: ignore[no-untyped-call]  # torch leaves it so
     elif not condition:
         fail_assertion(message, text)
@@ -100,7 +99,7 @@ def assert_expr(condition: bool | torch.SymBool, message: str, text: str) -> Non
 
 @has_effect
 def assert_finite(x: Tensor, name: str, message: str) -> None:
-    """Raises TensorCheckError WIR922 where a floating-point tensor holds a NaN or an infinity."""
+    """Raises TensorCheckError WIR922 if a floating-point tensor contains a NaN or an infinity."""
     if isinstance(x, FakeTensor) or not (x.is_floating_point() or x.is_complex()):
         return
     if not torch.isfinite(x).all():
@@ -108,25 +107,26 @@ def assert_finite(x: Tensor, name: str, message: str) -> None:
 
 
 @lru_cache(maxsize=256)
-def _program_groups(names: tuple[str, ...], device: str, ranks: tuple[Any, ...]) -> ProgramGroups:
+def _program_groups(names: tuple[str, ...], device: str, ranks: tuple[object, ...]) -> ProgramGroups:
     return program_groups(names, device, ranks)
 
 
 @has_effect
-def check_groups(names: Sequence[str], device: str = "cpu", ranks: Sequence[Any] = ()) -> None:
-    """Raises NotSupportedError WIR915 unless this process belongs to the process groups of these names, ExecutionError WIR936 where the
-    artifact is another rank's."""
+def check_groups(names: Sequence[str], device: str = "cpu", ranks: Sequence[object] = ()) -> None:
+    """Raises NotSupportedError WIR915 unless this process belongs to the process groups of these names,
+    ExecutionError WIR936 if the artifact is another rank's."""
     _program_groups(tuple(names), device, _tuples(ranks))()
 
 
-def _tuples(nested: Any) -> Any:
-    """Nested sequences as tuples, which can be looked up: graphs hold lists."""
+def _tuples(nested: Any) -> Any:  # Any: nested sequences
+    """Converts nested sequences to tuples, which are hashable; graphs contain lists."""
     return tuple(map(_tuples, nested)) if isinstance(nested, list | tuple) else nested
 
 
 @lru_cache(maxsize=256)
 def _agreement(groups: tuple[str, ...], manifest: tuple[str, ...], owners: tuple[int, ...]) -> Agreement:
-    """One for each set of groups, by their addresses: those of another `init_process_group` are asked again."""
+    """Returns one agreement for each set of groups, by their addresses: groups of another
+    `init_process_group` are compared again."""
     return agreement(groups, manifest)
 
 
@@ -137,15 +137,14 @@ def check_agreement(groups: Sequence[str], manifest: Sequence[str]) -> None:
         _agreement(tuple(groups), tuple(manifest), tuple(id(find_group(name)) for name in groups))()
 
 
-# Any in this file: arguments of every kind
-Expectation = tuple[Any, ...]
-"""An input's description as arguments of nodes can hold it."""
+Expectation: TypeAlias = tuple[Any, ...]
+"""An input's description as an argument of a node. Any: the fields of `TensorInput` or `NumberInput`."""
 _SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool, FakeTensor)
-"""What stands for inputs while torch looks at a graph."""
+"""Types of inputs while torch traces a graph."""
 
 
 def expectation(want: Input) -> Expectation:
-    """A description as plain tuples, for a node."""
+    """Converts a description to plain tuples, for a node."""
     if isinstance(want, NumberInput):
         return (want.name, want.kind)
     more = (want.or_cpu, want.apart) if want.or_cpu or want.apart else ()
@@ -153,7 +152,7 @@ def expectation(want: Input) -> Expectation:
 
 
 def described(expected: Expectation) -> Input:
-    """The description that a node holds."""
+    """Converts the description of a node back."""
     if len(expected) == 2:
         return NumberInput(name=expected[0], kind=expected[1])
     name, text, dtype, device, sizes, strides, *more = expected
@@ -170,60 +169,61 @@ def described(expected: Expectation) -> Input:
 
 
 class _Guard(InputGuard):
-    """Passes what stands for inputs while torch traces a graph again."""
+    """Accepts symbolic and fake inputs while torch traces a graph."""
 
-    def check(self, *given: Any) -> None:
+    def check(self, *inputs: object) -> None:
         """See `InputGuard`."""
-        if not (is_watched() or any(isinstance(x, _SYMBOLIC) for x in given)):
-            super().check(*given)
+        if not (is_watched() or any(isinstance(x, _SYMBOLIC) for x in inputs)):
+            super().check(*inputs)
 
 
 def input_guard(expected: Sequence[Expectation], *, is_traceable: bool = True) -> InputGuard:
-    """The check for these descriptions. Of a graph that launches kernels as they are, tracers see nothing."""
+    """Returns the check for these descriptions. A graph with direct kernel launches is not traceable."""
     return (_Guard if is_traceable else InputGuard)(torch, *map(described, expected))
 
 
 @lru_cache(maxsize=256)
-def _known_guard(expected: tuple[Expectation, ...]) -> InputGuard:
+def _cached_guard(expected: tuple[Expectation, ...]) -> InputGuard:
     return input_guard(expected)
 
 
 @has_effect
-def check_inputs(given: Sequence[Any], expected: Sequence[Expectation]) -> None:
-    """Raises ExecutionError WIR926 for an argument of another class, dtype or device, and WIR921 for one of another layout.
-    Torch knows that the call has an effect."""
-    _known_guard(tuple(expected)).check(*given)
+def check_inputs(inputs: Sequence[object], expected: Sequence[Expectation]) -> None:
+    """Raises ExecutionError WIR926 for an argument of another class, dtype or device, and WIR921 for one of
+    another layout."""
+    _cached_guard(tuple(expected)).check(*inputs)
 
 
 Storage = tuple[str, int | None, int]
-"""An input's name, the bytes that it needs where numbers say it, and those of an element, for a node."""
+"""An input's name, its constant or None number of bytes, and the bytes of an element, for a node."""
 
 
 class _StorageGuard(StorageGuard):
-    """Passes what stands for inputs while torch traces a graph again."""
+    """Accepts all inputs while torch traces a graph."""
 
-    def check(self, *tensors: Any) -> None:
+    def check(self, *tensors: object) -> None:
         """See `StorageGuard`."""
         if not is_watched():
             super().check(*tensors)
 
 
-def storage_guard(wanted: Sequence[Storage], kernels: Iterable[object] = ()) -> StorageGuard:
-    """The check for these inputs; see `StorageGuard`."""
-    inputs = (StorageInput(name=name, nbytes=nbytes, itemsize=itemsize) for name, nbytes, itemsize in wanted)
+def storage_guard(expected: Sequence[Storage], kernels: Iterable[object] = ()) -> StorageGuard:
+    """Returns the check for these inputs; see `StorageGuard`."""
+    inputs = (
+        StorageInput(name=name, nbytes=nbytes, itemsize=itemsize) for name, nbytes, itemsize in expected
+    )
     return _StorageGuard(kernels, *inputs)
 
 
 @lru_cache(maxsize=256)
-def _known_storage_guard(wanted: tuple[Storage, ...]) -> StorageGuard:
-    return storage_guard(wanted)
+def _cached_storage_guard(expected: tuple[Storage, ...]) -> StorageGuard:
+    return storage_guard(expected)
 
 
 @has_effect
-def check_storages(given: Sequence[Any], wanted: Sequence[Storage]) -> None:
-    """Raises ArgumentError WIR926 for an argument whose storage does not hold its elements. Torch knows that the call has an
-    effect."""
-    if not (is_watched() or any(isinstance(x, FakeTensor) for x in given)):
-        guard = _known_storage_guard(_tuples(wanted))
-        if not guard.holds(*given):
-            guard.check(*given)
+def check_storages(tensors: Sequence[object], expected: Sequence[Storage]) -> None:
+    """Raises ArgumentError WIR926 for an argument whose storage does not contain its elements."""
+    if not (is_watched() or any(isinstance(x, FakeTensor) for x in tensors)):
+        guard = _cached_storage_guard(_tuples(expected))
+        if not guard.holds(*tensors):
+            guard.check(*tensors)

@@ -1,24 +1,24 @@
-"""Collectives that are finished when they return: one call of the process group. Traced again, they are the operators that start
-them and wait."""
+"""Collectives that are complete on return: one call of the process group. Traces contain the operators that
+start them and wait."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 from fx_converter._compat import has_effect
+from fx_converter.nodes import Target
 from wrapper_ir_torch import finished_collective
 
 _NAMESPACE = "_c10d_functional"
 
 
-def _named(name: str) -> Callable[..., Any]:  # Any: one tensor or several
-    """What graphs print, and files name."""
-    made = finished_collective(f"{_NAMESPACE}::{name}")
-    made.__name__ = made.__qualname__ = f"finished_{name}"
-    made.__module__ = __name__
-    return has_effect(made)
+def _named(name: str) -> Target:
+    """Returns a collective with the name that graphs print and files store."""
+    function = finished_collective(f"{_NAMESPACE}::{name}")
+    function.__name__ = function.__qualname__ = f"finished_{name}"
+    function.__module__ = __name__
+    return has_effect(function)
 
 
 finished_all_gather_into_tensor = _named("all_gather_into_tensor")
@@ -50,7 +50,7 @@ _CALLS = (
     finished_reduce_scatter_tensor_coalesced,
     finished_reduce_scatter_tensor_out,
 )
-FINISHED_CALLS: Mapping[str, Callable[..., Any]] = MappingProxyType(
+FINISHED_CALLS: Mapping[str, Target] = MappingProxyType(
     {f"{_NAMESPACE}::{call.__name__.removeprefix('finished_')}": call for call in _CALLS}
 )
-"""By the operator that each stands for."""
+"""The functions, by the operator that each replaces."""

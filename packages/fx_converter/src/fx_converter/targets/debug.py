@@ -1,4 +1,4 @@
-"""What is for readers only."""
+"""Functions for debug output."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from wrapper_ir_runtime.debug import HostTensor
 
 
 def comment(text: str) -> None:
-    """A line for the reader of the graph."""
+    """Shows a line to readers of the graph."""
 
 
 @has_effect
@@ -25,13 +25,13 @@ def show_number(title: str, value: float, kind: str) -> None:
 
 @has_effect
 def show_tensor(title: str, tensor: HostTensor, dtype: str) -> None:
-    """Prints a tensor; nothing while a graph is traced with tensors without elements."""
+    """Prints a tensor; does nothing while a graph is traced with tensors without elements."""
     if has_elements(tensor):
         runtime.show_tensor(title, tensor, dtype)
 
 
 @has_effect
 def save_tensor(tensor: HostTensor, dtype: str, directory: str, name: str, metadata: str) -> None:
-    """Writes a tensor to a file; nothing while a graph is traced."""
+    """Writes a tensor to a file; does nothing while a graph is traced."""
     if has_elements(tensor):
         runtime.save_tensor(tensor, dtype, directory, name, metadata)

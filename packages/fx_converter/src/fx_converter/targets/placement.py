@@ -1,5 +1,5 @@
-"""Devices, the streams and events of those that have them, and the scopes of profilers and memory pools. On the host
-everything has happened when its call returns."""
+"""Devices, their streams and events, and the scopes of profilers and memory pools. Calls on the host are
+synchronous."""
 
 from __future__ import annotations
 
@@ -7,43 +7,42 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from types import ModuleType
 
 import torch
 
 from fx_converter._compat import DEVICE_GUARDS, has_effect
 from wrapper_ir_runtime import use_memory_pool
 
-# Any: each device type has its own classes of guards, streams and events.
-
 
 @dataclass(slots=True, eq=False)
 class Entered:
-    """A device or a stream that is the current one until this is left, or no variable has it: Ctrl-C may be raised before one does."""
+    """A device or a stream that is current until `leave`, or until no variable refers to this object: Ctrl-C
+    may be raised before one does."""
 
-    context: Any
+    context: AbstractContextManager[object] | None
 
     def __del__(self) -> None:
         self.leave()
 
     def leave(self) -> None:
-        """Ends it, once."""
+        """Leaves the context, once."""
         context, self.context = self.context, None
         if context is not None:
             context.__exit__(None, None, None)
 
 
 def leave(variables: Mapping[str, object]) -> None:
-    """Ends what a function has entered and not left, as its variables say, the last one first."""
-    for held in reversed(tuple(variables.values())):
-        if isinstance(held, Entered):
-            held.leave()
+    """Leaves the contexts among a function's variables that it has entered, the last one first."""
+    for value in reversed(tuple(variables.values())):
+        if isinstance(value, Entered):
+            value.leave()
 
 
 @has_effect
 def enter_device(device: str) -> Entered:
-    """Makes a device the current one of its type; `exit_device` ends that. Nothing happens where graphs are traced, and in a
-    process that has no device of this type, which can do no more."""
+    """Makes the device current for its type until `exit_device`. It does nothing in a trace, or in a process
+    without devices of this type."""
     if torch.compiler.is_compiling():
         return Entered(None)
     kind, _, index = device.partition(":")
@@ -60,27 +59,30 @@ def enter_device(device: str) -> Entered:
 
 @has_effect
 def exit_device(entered: Entered) -> None:
-    """Ends what `enter_device` began."""
+    """Leaves the device."""
     entered.leave()
 
 
 @lru_cache(maxsize=256)
-def _numbered(device: str, stream: int) -> Any:
-    """The stream of this number, the same in every call of this process."""
-    return _module(device).Stream(device)
+def _numbered(device: str, stream: int) -> torch.Stream:
+    """Returns the stream with this number, the same in every call of this process."""
+    created: torch.Stream = _module(device).Stream(device)
+    return created
 
 
-def _module(device: str) -> Any:
-    return getattr(torch, device.partition(":")[0])  # torch.cuda, torch.xpu
+def _module(device: str) -> ModuleType:
+    module: ModuleType = getattr(torch, device.partition(":")[0])  # torch.cuda, torch.xpu
+    return module
 
 
-def _stream(device: str, stream: int) -> Any:
-    return _numbered(device, stream) if stream else _module(device).current_stream(device)
+def _stream(device: str, number: int) -> torch.Stream:
+    stream: torch.Stream = _numbered(device, number) if number else _module(device).current_stream(device)
+    return stream
 
 
 @has_effect
 def enter_stream(device: str, stream: int) -> Entered:
-    """Makes a stream the current one of its device; `exit_stream` ends that."""
+    """Makes the stream current for its device until `exit_stream`."""
     context = _module(device).stream(_numbered(device, stream))
     context.__enter__()
     return Entered(context)
@@ -88,23 +90,23 @@ def enter_stream(device: str, stream: int) -> Entered:
 
 @has_effect
 def exit_stream(entered: Entered) -> None:
-    """Ends what `enter_stream` began."""
+    """Leaves the stream."""
     entered.leave()
 
 
 @has_effect
-def record_event(device: str, stream: int) -> Any:
-    """An event that happens when the stream has done all that was queued before; None on the host."""
+def record_event(device: str, stream: int) -> torch.Event | None:
+    """Records an event after the work queued on the stream; returns None on the host."""
     if device == "cpu":
         return None
-    event = _module(device).Event()
+    event: torch.Event = _module(device).Event()
     event.record(_stream(device, stream))
     return event
 
 
 @has_effect
-def wait_event(event: Any, device: str, stream: int) -> None:
-    """Makes the stream wait for the event; the host goes on."""
+def wait_event(event: torch.Event | None, device: str, stream: int) -> None:
+    """Makes the stream wait for the event; the host continues."""
     if event is not None and device != "cpu":
         _stream(device, stream).wait_event(event)
 
@@ -115,7 +117,7 @@ def barrier() -> None:
 
 
 @has_effect
-def sync_event(event: Any) -> None:
+def sync_event(event: torch.Event | None) -> None:
     """Makes the host wait for the event."""
     if event is not None:
         event.synchronize()
@@ -123,14 +125,14 @@ def sync_event(event: Any) -> None:
 
 @has_effect
 def enter_profile(name: str, details: str = "") -> Entered:
-    """Begins a scope that profilers show; `exit_scope` ends it."""
+    """Enters a scope that profilers show, until `exit_scope`."""
     return _entered(torch.profiler.record_function(name, details or None))
 
 
 @has_effect
 def enter_memory_pool(name: str, device: str) -> Entered:
-    """Makes memory of `device` come from the process's pool of this name; `exit_scope` ends that. Nothing happens where
-    graphs are traced."""
+    """Allocates memory of `device` from the process's pool of this name until `exit_scope`. It does nothing
+    in a trace."""
     return Entered(None) if torch.compiler.is_compiling() else _entered(use_memory_pool(torch, name, device))
 
 
@@ -141,5 +143,5 @@ def _entered(context: AbstractContextManager[object]) -> Entered:
 
 @has_effect
 def exit_scope(entered: Entered) -> None:
-    """Ends what the node began."""
+    """Leaves the scope."""
     entered.leave()
