@@ -273,8 +273,7 @@ class FunctionScope:
             case ir.Complex():
                 return arg.value
             case _:
-                constant: Argument = self.program.caller.native(arg)
-                return constant
+                return cast("Argument", self.program.caller.native(arg))  # a dtype, device, layout or format
 
     # --- numbers
 

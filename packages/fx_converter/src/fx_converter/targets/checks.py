@@ -24,6 +24,7 @@ from wrapper_ir_runtime import (
 from wrapper_ir_runtime import check_apart as of_apart
 from wrapper_ir_runtime import check_result as of_result
 from wrapper_ir_runtime import check_written as of_written
+from wrapper_ir_runtime.torch_types import TorchTensor
 from wrapper_ir_torch import agreement, find_group, has_dispatch_modes, program_groups
 
 
@@ -73,7 +74,7 @@ def check_apart(x: Tensor, name: str, operands: Sequence[Tensor]) -> None:
 
 
 @has_effect
-def check_written(x: object, name: str, dtype: torch.dtype, device: str, storage: int = 0) -> None:
+def check_written(x: Tensor, name: str, dtype: torch.dtype, device: str, storage: int = 0) -> None:
     """Raises ExecutionError WIR927 unless a tensor that an operator wrote is in strided memory within its
     storage, with this dtype and on this device, and the storage has this many bytes."""
     if not isinstance(x, FakeTensor):
@@ -201,7 +202,7 @@ Storage = tuple[str, int | None, int]
 class _StorageGuard(StorageGuard):
     """Accepts all inputs while torch traces a graph."""
 
-    def check(self, *tensors: object) -> None:
+    def check(self, *tensors: TorchTensor) -> None:
         """See `StorageGuard`."""
         if not is_watched():
             super().check(*tensors)
@@ -221,7 +222,7 @@ def _cached_storage_guard(expected: tuple[Storage, ...]) -> StorageGuard:
 
 
 @has_effect
-def check_storages(tensors: Sequence[object], expected: Sequence[Storage]) -> None:
+def check_storages(tensors: Sequence[Tensor], expected: Sequence[Storage]) -> None:
     """Raises ArgumentError WIR926 for an argument whose storage does not contain its elements."""
     if not (is_watched() or any(isinstance(x, FakeTensor) for x in tensors)):
         guard = _cached_storage_guard(_tuples(expected))
