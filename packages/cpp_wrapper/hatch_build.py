@@ -1,7 +1,7 @@
-"""Puts the runtime of libraries, compiled, into wheels, which are for a platform then.
+"""Adds the compiled runtime of libraries to wheels, which become platform wheels.
 
-Where there is no compiler, or with HATCH_BUILD_NO_HOOKS=true, the wheel is a pure one, and the runtime is compiled with the first
-library.
+Without a compiler, or with HATCH_BUILD_NO_HOOKS=true, the wheel is pure Python. The runtime is then compiled with
+the first library.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class RuntimeHook(BuildHookInterface[Any]):
     """The hook `custom` of the wheel target."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # Any: hatchling's own
-        """Compiles the runtime and says what the wheel is for. Editable installs get none: their source may change."""
+        """Compiles the runtime and sets the wheel's tag. Editable installs have none: their source may change."""
         self._folder = Path(tempfile.mkdtemp(prefix="runtime-"))
         compiler = shutil.which(os.environ.get("WRAPPER_IR_CXX") or os.environ.get("CXX") or "g++")
         library, glibc = platform.libc_ver()
         if version == "editable" or sys.platform != "linux" or library != "glibc":
             return
         if compiler is None:
-            self.app.display_warning("no C++ compiler: the wheel is without the runtime")
+            self.app.display_warning("no C++ compiler: the wheel does not contain the runtime")
             return
         spec = importlib.util.spec_from_file_location("runtime_build", _SCRIPT)
         assert spec is not None
@@ -47,5 +47,5 @@ class RuntimeHook(BuildHookInterface[Any]):
         build_data["tag"] = f"py3-none-manylinux_{major}_{minor}_{platform.machine()}"
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """Removes what was compiled."""
+        """Removes the compiled files."""
         shutil.rmtree(self._folder)

@@ -152,7 +152,7 @@ VICTIM = """
     import sys, pathlib
     from cpp_wrapper import CppKernelRuntime
     from cpp_wrapper.settings import Settings
-    from wrapper_ir.ir.kernels import CppKernel
+    from wrapper_ir.ir import CppKernel
     from wrapper_ir.ir.program import Target
     from wrapper_ir_runtime.cache import CacheSettings
     root = pathlib.Path(sys.argv[1])

@@ -1,6 +1,6 @@
 """Wrapper IR to C++: whole programs as libraries, and compiled CPU kernels.
 
-Names are loaded when they are first used: to load a library needs little of this package.
+Names are loaded on first use: loading a library needs little of this package.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What depends on the torch version: where its headers and libraries stand, and what it calls itself.
+"""Code that depends on the torch version: locations of headers and libraries, and names.
 
-Sources and packages are made without torch, too: it is looked up where it stands, and imported by what runs programs.
+Sources and packages can be built without torch. It is located without an import; only functions that run programs
+import it.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ _FACT = re.compile(r"^(__version__|git_version)\b[^=\n]*= *'([^']*)'", re.MULTIL
 
 @functools.cache
 def _folder() -> Path | None:
-    """Where torch is installed."""
+    """Returns the folder of the torch package, or None."""
     spec = importlib.util.find_spec("torch")
     return None if spec is None or spec.origin is None else Path(spec.origin).parent
 
 
 def has_torch() -> bool:
-    """Whether torch is installed."""
+    """Returns whether torch is installed."""
     return _folder() is not None
 
 
 def need_torch(what: str) -> Path:
-    """The folder of torch. Raises CppError CPP580 where it is not installed."""
+    """Returns the folder of torch. Raises CppError CPP580 if it is not installed."""
     folder = _folder()
     if folder is None:
         raise CppError(
@@ -45,13 +46,13 @@ def need_torch(what: str) -> Path:
 
 @functools.cache
 def _facts() -> dict[str, str]:
-    """What torch's `version.py` says; nothing is imported."""
+    """Reads the names in torch's `version.py` without importing it."""
     folder = _folder()
     return {} if folder is None else dict(_FACT.findall((folder / "version.py").read_text(encoding="utf-8")))
 
 
 def torch_include_dirs() -> tuple[Path, ...]:
-    """Folders of torch's C++ headers, none where it is not installed.
+    """Returns the folders of torch's C++ headers; none if torch is not installed.
 
     `torch.utils.cpp_extension` knows them too, but importing it costs a tenth of a second.
     """
@@ -63,28 +64,30 @@ def torch_include_dirs() -> tuple[Path, ...]:
 
 
 def torch_library_dir() -> Path:
-    """The folder of torch's shared libraries. Raises CppError CPP580."""
+    """Returns the folder of torch's shared libraries. Raises CppError CPP580."""
     return need_torch("a kernel that Python calls") / "lib"
 
 
 def torch_build() -> str:
-    """Names the exact build of torch: version and source revision; '' where it is not installed."""
+    """Returns the exact build of torch, as version and source revision; '' if it is not installed."""
     return " ".join(_facts().values())
 
 
 def takes_any(operator: str) -> bool:
-    """Whether an argument of an operator, of its default overload, is declared as anything: a process group, or its name. Without
-    torch nothing is known, and the answer is yes."""
+    """Returns whether the default overload of an operator declares an argument of type Any.
+
+    Such an argument accepts a process group or its name. Returns True if torch is not installed.
+    """
     if not has_torch():
         return True
-    import torch  # programs are written without it
+    import torch  # sources are emitted without it
 
     schemas = torch._C._jit_get_schemas_for_operator(operator)
     return any(str(argument.type) == "Any" for schema in schemas for argument in schema.arguments)
 
 
 def torch_version() -> tuple[int, int]:
-    """Major and minor version of torch; of the oldest that is supported where none is installed."""
+    """Returns major and minor version of torch, or the oldest supported ones if torch is not installed."""
     if not has_torch():
         return _OLDEST
     major, minor, *_ = _facts()["__version__"].split(".")
@@ -92,14 +95,14 @@ def torch_version() -> tuple[int, int]:
 
 
 def current_device() -> int:
-    """The index of the current CUDA device."""
-    import torch  # programs are loaded where it is
+    """Returns the index of the current CUDA device."""
+    import torch  # only loaded programs need it
 
     return torch.cuda.current_device()
 
 
 def open_runner(library: Path) -> AOTIModelContainerRunnerCpu:
-    """torch's runner of an AOTInductor library on the CPU. Raises RuntimeError."""
+    """Opens an AOTInductor library in torch's CPU runner. Raises RuntimeError."""
     from torch._C._aoti import AOTIModelContainerRunnerCpu as Runner
 
     return Runner(str(library), 1)
@@ -107,9 +110,12 @@ def open_runner(library: Path) -> AOTIModelContainerRunnerCpu:
 
 @functools.cache
 def tensor_offset() -> int:
-    """Bytes from the begin of a Python tensor object to its `at::Tensor`, which is one pointer. Where it is has changed between
-    versions; `_cdata` says its value. Raises KernelError CPP407."""
-    import torch  # programs are loaded where it is
+    """Returns the byte offset of the `at::Tensor`, which is one pointer, in a Python tensor object.
+
+    The offset differs between versions of torch, so the object is searched for the value of `_cdata`. Raises
+    KernelError CPP407.
+    """
+    import torch  # only loaded programs need it
 
     tensor = torch.empty(1)
     count = type(tensor).__basicsize__ // ctypes.sizeof(ctypes.c_void_p)
@@ -122,15 +128,20 @@ def tensor_offset() -> int:
 
 @functools.cache
 def wrap_function() -> int:
-    """The address of torch's function from `const at::TensorBase&` to a new Python object. Raises KernelError CPP407."""
+    """Returns the address of torch's function from `const at::TensorBase&` to a new Python object.
+
+    Raises KernelError CPP407.
+    """
     name = "_Z16THPVariable_WrapRKN2at10TensorBaseE"
     return _address("libtorch_python.so", name, "makes its tensor objects")
 
 
 @functools.cache
 def modes_function() -> int:
-    """The address of torch's function that says whether the thread has modes of operators, of a bool: without those of torch's own.
-    Raises KernelError CPP407."""
+    """Returns the address of torch's function that reports active dispatch modes of the thread.
+
+    Its bool argument excludes the modes that torch itself uses. Raises KernelError CPP407.
+    """
     name = "_ZN3c104impl20TorchDispatchModeTLS13any_modes_setEb"
     return _address("libc10.so", name, "keeps modes of operators")
 

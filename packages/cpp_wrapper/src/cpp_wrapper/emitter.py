@@ -1,4 +1,4 @@
-"""The emitter `cpp`: programs whose whole calls run in C++."""
+"""The emitter `cpp`: whole calls of a program run in C++."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _copy(library: Path, folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CppEmitter:
-    """See `wrapper_ir.plugins.protocols.Emitter`. What is `guarded` is checked all the same, which costs next to nothing.
+    """See `wrapper_ir.plugins.protocols.Emitter`. Inputs are checked even if `guarded`, at almost no cost.
 
     `settings`: None reads the environment at every call.
     """
@@ -54,7 +54,7 @@ class CppEmitter:
 
     @property
     def recording_passes(self) -> str:
-        """Without operators that allocate, which the shim cannot record; planned, as a recording holds all that it allocates."""
+        """Passes before recording: the shim cannot record operators that allocate, and a recording owns its memory."""
         return "cuda-graphs{own_memory=true},plan-memory"
 
     def with_recordings(self, limit: int) -> CppEmitter:
@@ -62,20 +62,23 @@ class CppEmitter:
         return replace(self, options=replace(self.options, recordings=limit))
 
     def emit(self, artifact: Artifact) -> Sources:
-        """`cpp_wrapper.emit`."""
+        """Emits sources, as `cpp_wrapper.emit` does."""
         return emit_sources(artifact, None, self._elsewhere)
 
     def emitted_texts(
         self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED
     ) -> tuple[EmittedText, ...]:
-        """See `wrapper_ir.plugins.emitted.LineEmitter`, whatever is guarded; the program's own file as `compile` builds it, without what all libraries have in
-        common."""
+        """See `wrapper_ir.plugins.emitted.LineEmitter`.
+
+        Returns the program's own file as `compile` builds it, without the files that all libraries share. `guarded`
+        has no effect.
+        """
         sources = emit_sources(artifact, None, self.options)
         text = sources.files["program.cpp"]
         return (EmittedText(name="program.cpp", text=text, origins=sources.origins),)
 
     def relocate(self, program: CompiledProgram, artifact: Artifact, folder: Path) -> tuple[Path, ...]:
-        """See `wrapper_ir.plugins.protocols.RelocatingEmitter`: a library is built anew, of sources in `folder`, which debuggers show."""
+        """See `wrapper_ir.plugins.protocols.RelocatingEmitter`. Builds a library from sources in `folder`."""
         from cpp_wrapper.library.python import LoadedProgram  # it loads torch
 
         assert isinstance(program, LoadedProgram)  # of `compile`
@@ -84,19 +87,22 @@ class CppEmitter:
         return relocate(program, sources, artifact, folder, self.options, settings)
 
     def write(self, artifact: Artifact, folder: Path) -> tuple[Path, ...]:
-        """A CMake project; its program first."""
+        """Writes a CMake project and returns its files, `program.cpp` first."""
         write_project(emit_sources(artifact, None, self._elsewhere), folder, self.options)
         program = folder / "program.cpp"
         return (program, *sorted(path for path in folder.iterdir() if path != program))
 
     @property
     def _elsewhere(self) -> CppOptions:
-        """Sources may be built for processes without Python."""
+        """Options of sources, which may be built for processes without Python."""
         return replace(self.options, python_operators=False)
 
     def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> LoadedProgram:
-        """A library in the cache, loaded. Raises NotSupportedError WIR916 for a program that cannot be written as C++, and what
-        `cpp_wrapper.build` and `load` raise."""
+        """Builds a library in the cache and loads it.
+
+        Raises NotSupportedError WIR916 for a program that cannot be written as C++, and the errors of
+        `cpp_wrapper.build` and `load`.
+        """
         from cpp_wrapper.library.load import load  # it loads torch
 
         settings = self.settings or read_settings()
@@ -112,8 +118,11 @@ class CppEmitter:
             return load(entry.folder / _LIBRARY, artifact.program.target.device.index)
 
     def build_together(self, artifacts: Sequence[Artifact]) -> None:
-        """Builds the libraries of many programs in one go, where `compile` finds them: each takes a fraction of the time that it
-        takes alone. Programs that cannot be written are left out. Raises what `cpp_wrapper.build` raises."""
+        """Builds the libraries of many programs at once, in the cache that `compile` reads.
+
+        Each program takes a fraction of the time of a separate build. Programs that cannot be written as C++ are
+        skipped. Raises the errors of `cpp_wrapper.build`.
+        """
         settings = self.settings or read_settings()
         store = self._store(settings)
         missing: dict[str, Sources] = {}
@@ -132,7 +141,7 @@ class CppEmitter:
         return open_cache(settings.cache).store("cpp-programs")
 
     def _key(self, sources: Sources) -> str:
-        """The key of a program's library."""
+        """Returns the cache key of a program's library."""
         digest = hashlib.sha256(repr(sorted(sources.files.items())).encode("utf-8", "surrogatepass"))
         digest.update(sources.metadata.encode())
         for blob in sources.constants:
@@ -141,4 +150,4 @@ class CppEmitter:
 
 
 EMITTER = CppEmitter(options=CppOptions(python_operators=True))
-"""The entry point `wrapper_ir.emitters: cpp`: what it compiles runs in a process of Python."""
+"""The entry point `wrapper_ir.emitters: cpp`. Its libraries run in Python processes."""

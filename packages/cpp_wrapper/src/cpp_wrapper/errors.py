@@ -1,6 +1,6 @@
-"""Every exception that cpp_wrapper raises, each with a stable code.
+"""Exceptions of cpp_wrapper, each with a stable code.
 
-A code never changes its meaning once released:
+A released code never changes its meaning:
 
 | code   | class        | meaning                                                              |
 | ------ | ------------ | -------------------------------------------------------------------- |
@@ -47,8 +47,10 @@ from __future__ import annotations
 
 
 class CppError(RuntimeError):
-    """Base of all errors of this package: `code` is stable, `hint` says what to do next. A RuntimeError, as errors of
-    Inductor's own kernels are."""
+    """Base of all errors of this package, a RuntimeError as errors of Inductor's own kernels are.
+
+    `code` is stable; `hint` suggests the next step.
+    """
 
     def __init__(self, code: str, message: str, hint: str = "") -> None:
         self.code = code
@@ -70,15 +72,15 @@ class CacheError(CppError):
 
 
 class KernelError(CppError):
-    """A kernel definition cannot be loaded as it stands (CPP401, CPP407)."""
+    """A kernel definition cannot be loaded (CPP401, CPP407)."""
 
 
 class EmitError(CppError):
-    """A program cannot be written as C++ (CPP5nn): names the op, the place and the way out."""
+    """A program cannot be written as C++ (CPP5nn). The message names the op, its place and an alternative."""
 
 
 class ConstantError(CppError, ValueError):
-    """Constants of a loaded library cannot be changed as asked for (CPP530, CPP531)."""
+    """Constants of a loaded library cannot be changed in this way (CPP530, CPP531)."""
 
 
 class DeviceError(CppError):
@@ -90,17 +92,17 @@ class LaunchError(CppError, TypeError):
 
 
 class OutputError(CppError, ValueError):
-    """A tensor of the caller cannot take an output (CPP610)."""
+    """A caller's tensor cannot store an output (CPP610)."""
 
 
 class CopyError(CppError, TypeError):
-    """A loaded program was given to copy or pickle (CPP611); a TypeError, as of all that Python cannot copy."""
+    """A loaded program cannot be copied or pickled (CPP611); a TypeError, as for other such objects."""
 
 
 class KernelIndexError(LaunchError, IndexError):
-    """A kernel was given an index that is out of bounds (CPP406)."""
+    """An index of a kernel is out of bounds (CPP406)."""
 
 
 def kernel_failure(code: str, message: str) -> LaunchError:
-    """The error of a kernel that failed, of the class that the message of torch's check asks for."""
+    """Returns the error of a failed kernel. The message of torch's check determines its class."""
     return (KernelIndexError if "index out of bounds" in message else LaunchError)(code, message)

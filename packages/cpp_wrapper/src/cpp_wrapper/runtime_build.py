@@ -1,5 +1,8 @@
-"""How the runtime, the same in every library, is compiled: with the first library, and by `hatch_build.py` for wheels, which runs this
-file where nothing of ours is installed. Imports only the standard library."""
+"""Compiles the runtime, which is the same in every library.
+
+It is compiled with the first library, or by `hatch_build.py` into wheels. That script runs this file before any of our
+packages is installed, so it imports only the standard library.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,9 @@ RUNTIME = (
     *("runtime.cpp", "dispatcher.cpp", "matmuls.cpp", "steps.cpp", "values.cpp", "file.cpp"),
     *("container.cpp", "persistent.cpp", "interface.cpp", "python.cpp"),
 )
-"""One unit: most of a compiler's time goes to the standard library's headers."""
+"""Files of one translation unit: the compiler spends most of its time on headers of the standard library."""
 UNIT = "library.cpp"
-"""The name of that unit."""
+"""The file name of that unit."""
 COMMON_FLAGS = (
     "-std=c++20",
     "-DNDEBUG",
@@ -27,7 +30,7 @@ COMMON_FLAGS = (
 )
 FLAGS = (*COMMON_FLAGS, "-O1", "-fopenmp")
 PREBUILT = Path(__file__).with_name("runtime.o")
-"""The unit's object in wheels for a platform, with the compiler's version beside it; other wheels and checkouts have none."""
+"""The unit's object in platform wheels, with the compiler's version beside it; pure wheels and checkouts have none."""
 _TEXTS = Path(__file__).parent / "sources" / "text"
 _VERSION = ".txt"
 _GCC = re.compile(r"\bgcc version (\d+)\.")
@@ -35,14 +38,16 @@ _TARGET = re.compile(r"\bTarget: (\S+)")
 
 
 def unit_text() -> str:
-    """The text of the unit."""
+    """Returns the text of the unit."""
     return "".join(f'#include "{name}"\n' for name in RUNTIME)
 
 
 def compiler_version(command: str) -> str:
-    """What a compiler says about itself: version and target machine. Raises CalledProcessError."""
-    asked = subprocess.run([command, "-v"], capture_output=True, text=True, check=True)
-    facts = [line for line in asked.stderr.splitlines() if line.startswith("Target:") or " version " in line]
+    """Returns the version and target machine that a compiler prints. Raises CalledProcessError."""
+    process = subprocess.run([command, "-v"], capture_output=True, text=True, check=True)
+    facts = [
+        line for line in process.stderr.splitlines() if line.startswith("Target:") or " version " in line
+    ]
     return " | ".join(facts)
 
 
@@ -56,13 +61,15 @@ def compile_runtime(command: str, output: Path) -> None:
 
 
 def find_prebuilt(version: str, flags: Sequence[str]) -> Path | None:
-    """The object that the wheel brought, where a compiler of this version links it: g++ for the same machine, as old as the one that
-    made it or newer, whose library has all that the object needs. None: it is to be compiled."""
+    """Returns the wheel's object if a compiler of this version can link it, None if it must be compiled.
+
+    The compiler is g++ for the same machine, at least as new as the one that built the object: its standard library
+    then has all symbols.
+    """
     if tuple(flags) != FLAGS or not PREBUILT.exists():
         return None
-    made = PREBUILT.with_suffix(_VERSION).read_text()
-    found = [(_GCC.search(text), _TARGET.search(text)) for text in (version, made)]
-    (own, target), (other, wanted) = found
-    if own is None or other is None or target is None or wanted is None or target[1] != wanted[1]:
+    builder = PREBUILT.with_suffix(_VERSION).read_text()
+    (own, target), (other, other_target) = [(_GCC.search(t), _TARGET.search(t)) for t in (version, builder)]
+    if own is None or other is None or target is None or other_target is None or target[1] != other_target[1]:
         return None
     return PREBUILT if int(own[1]) >= int(other[1]) else None

@@ -1,4 +1,4 @@
-"""The environment, read in one place; for the cache, `wrapper_ir_runtime.cache.settings`.
+"""Settings from the environment; `wrapper_ir_runtime.cache.settings` reads those of the cache.
 
 | variable                     | meaning                                                   | default               |
 | ---------------------------- | --------------------------------------------------------- | --------------------- |
@@ -18,7 +18,7 @@ from wrapper_ir_runtime.cache import read_settings as read_cache_settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the environment says."""
+    """Settings from the environment."""
 
     cache: CacheSettings
     compiler: str

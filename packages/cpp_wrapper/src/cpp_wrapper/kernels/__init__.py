@@ -1,14 +1,14 @@
 """C++ CPU kernels: compiled, cached and launched.
 
-| file           | what it decides                                                     |
+| file           | contents                                                            |
 | -------------- | ------------------------------------------------------------------- |
-| `runtime.py`   | the `KernelRuntime`: the order of all below                         |
-| `options.py`   | what a caller may choose                                            |
-| `isa.py`       | instruction sets: what they need of the host, their flags           |
+| `runtime.py`   | the `KernelRuntime`, which calls the modules below                  |
+| `options.py`   | options of the caller                                               |
+| `isa.py`       | instruction sets: features that they need, compiler flags           |
 | `toolchain.py` | the compiler, its flags, the fingerprint of both                    |
-| `source.py`    | which kernels share a translation unit, and its text                |
-| `compile.py`   | one compiler run, and the message when it fails                     |
-| `build.py`     | what to build and what others are building                          |
-| `libraries.py` | what the cache holds: libraries, notes of kernels, headers          |
+| `source.py`    | translation units: their kernels and text                           |
+| `compile.py`   | one compiler run, and its error message                             |
+| `build.py`     | builds of missing kernels, shared with other processes              |
+| `libraries.py` | entries of the cache: libraries, notes of kernels, headers          |
 | `binding.py`   | Python callables, through `launcher.cpp`                            |
 """

@@ -1,4 +1,4 @@
-"""Makes Python callables of compiled kernels, through the launcher extension (`launcher.cpp`).
+"""Creates Python callables of compiled kernels through the launcher extension (`launcher.cpp`).
 
 The launcher is built once for a compiler, a Python and a torch, and cached like the kernels.
 """
@@ -37,15 +37,17 @@ class Launcher(Protocol):
     """`bind(library, symbol, name, doc, params, check)`; raises OSError for a library that cannot be opened."""
 
     holds: Callable[..., bool]
-    """Whether the storage under each of these tensors holds all of its elements."""
+    """Returns whether the storage of each tensor contains all of its elements."""
 
     dtypes: Callable[[], list[str]]
     """Names of the dtypes that tensors may have."""
 
 
 def load_launcher(toolchain: Toolchain, cache: Cache, options: CppOptions) -> Launcher:
-    """Builds the launcher if it is not in the cache, and imports it. Raises CompileError, CacheError, KernelError,
-    StoreError."""
+    """Imports the launcher, and builds it first if the cache does not have it.
+
+    Raises CompileError, CacheError, KernelError, StoreError.
+    """
     recipe = launcher_recipe(toolchain)
     texts = {path.name: path.read_bytes() for path in _SOURCES}
 
@@ -62,7 +64,7 @@ def load_launcher(toolchain: Toolchain, cache: Cache, options: CppOptions) -> La
 
 
 def bind(launcher: Launcher, kernel: ir.CppKernel, built: BuiltKernel, options: CppOptions) -> LoadedKernel:
-    """Opens the kernel's library and makes a callable. Raises OSError where the library cannot be opened."""
+    """Opens the kernel's library and returns a callable. Raises OSError if the library cannot be opened."""
     params = tuple(
         (printable(p.name), p.dtype.value, p.kind is ir.ParamKind.POINTER, p.access.writes)
         for p in kernel.params
@@ -91,5 +93,5 @@ def _import(library: Path) -> Launcher:
             f"the launcher {library} cannot be imported: {cause}",
             "run `wir cache clear launchers`",
         ) from cause
-    # cast: a module that was just compiled has no type information.
+    # cast: the compiled module has no type information.
     return cast(Launcher, module)

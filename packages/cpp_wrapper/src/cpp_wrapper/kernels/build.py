@@ -1,4 +1,4 @@
-"""Finds kernels in the cache and builds those that are not there, together with other processes."""
+"""Finds kernels in the cache and builds missing ones, together with other processes."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Builder:
     jobs: int
 
     def ensure(self, members: Sequence[Member]) -> dict[str, BuiltKernel]:
-        """Built kernels for all members, by key; builds what is missing.
+        """Returns built kernels of all members by key; builds missing ones.
 
-        Of the missing kernels this process builds those that no other is building, then looks for the others'
-        again. Raises CompileError and StoreError.
+        This process builds the missing kernels that no other process is building, then looks for the rest again.
+        Raises CompileError and StoreError.
         """
         wanted = {member.key: member for member in members}
         found = self.libraries.find(wanted)
@@ -41,7 +41,7 @@ class Builder:
                 found |= self.libraries.find(mine)
                 found |= self._build([wanted[key] for key in sorted(mine - found.keys())])
             if others := sorted(missing - mine):
-                # Whoever builds it lets go once it is built, has failed, or is dead; after a long wait we go on without.
+                # Its builder releases the lock when it succeeds, fails or dies. After the timeout, build it here.
                 with self.libraries.alone(others[0], self.options.timeout):
                     found |= self.libraries.find(others)
                     if others[0] not in found:
@@ -49,14 +49,14 @@ class Builder:
         return found
 
     def rebuild(self, members: Sequence[Member]) -> dict[str, BuiltKernel]:
-        """Forgets what the cache has for these members and builds them again."""
+        """Removes the members' cache entries and builds the members again."""
         self.libraries.forget(member.key for member in members)
         return self.ensure(members)
 
     def _build(self, members: list[Member]) -> dict[str, BuiltKernel]:
-        """Builds kernels in shared units; those of a unit that the compiler refuses, each alone.
+        """Builds kernels in shared units; if the compiler refuses a unit, builds each of its kernels alone.
 
-        What can be built is in the cache afterwards even where a CompileError is raised for something else.
+        Kernels that can be built are in the cache even if a CompileError is raised for another one.
         """
         if not members:
             return {}
@@ -73,7 +73,7 @@ class Builder:
         return built
 
     def _build_shared(self, unit: list[Member], header: Entry | None) -> dict[str, BuiltKernel] | None:
-        """Builds one unit, with the precompiled header where its kernels read that; None: refused."""
+        """Builds one unit, with the precompiled header if its kernels include it. Returns None if it is refused."""
         used = header if any(reads_common_header(m.kernel.source) for m in unit) else None
         if len(unit) == 1 and used is None:
             return None
@@ -84,7 +84,7 @@ class Builder:
             if error.code != "CPP102":
                 raise
             if used is not None:
-                # It may be of no use to this compiler, and costs little to make again.
+                # This compiler may reject the header, and building it again costs little.
                 self.libraries.forget_header()
             return None
 
@@ -98,7 +98,7 @@ class Builder:
     def _compile(
         self, unit: Sequence[Member], text: str, source: Path | None, header: Path | None
     ) -> dict[str, BuiltKernel]:
-        """Compiles `text`, from `source` where a file is to be named in messages."""
+        """Compiles `text`, from the file `source` if messages are to name one."""
         names = ", ".join(f"'{member.kernel.name}'" for member in unit)
         what = f"kernel {names}" if len(unit) == 1 else f"kernels {names}"
 
@@ -111,7 +111,7 @@ class Builder:
 
 
 def common_header(recipe: Recipe, libraries: Libraries, options: CppOptions) -> Entry | None:
-    """The header that all kernels include, where it is precompiled; precompiles it once that pays."""
+    """Returns the precompiled header that all kernels include, or None; precompiles it once that pays."""
     limit = options.precompile_after
     pays = limit is not None and libraries.count() >= limit
 
@@ -126,5 +126,5 @@ def common_header(recipe: Recipe, libraries: Libraries, options: CppOptions) -> 
 
 
 def reads_common_header(source: str) -> bool:
-    """Whether a kernel's source begins with that header."""
+    """Returns whether a kernel's source begins with the common header."""
     return _COMMON_INCLUDE in leading_includes(source)

@@ -1,4 +1,4 @@
-"""Runs the compiler: source file in, shared library out, or an error that a person can act on."""
+"""Runs the compiler and reports its errors."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _FULL = os.strerror(errno.ENOSPC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """One compiler run. `what` names in messages what is compiled; `code` is the error code for a refusal."""
+    """One compiler run. `what` names the subject in messages; `code` is the error code of a refusal."""
 
     what: str
     output: Path
     source: Path = Path()
     header: Path | None = None
-    """A header to read first; its precompiled form stands beside it."""
+    """A header to include first; its precompiled form is beside it."""
     code: str = "CPP102"
 
 
 def compile_library(recipe: Recipe, unit: Unit, timeout: float) -> None:
     """Compiles and links one source file.
 
-    Raises CompileError with `unit.code` where the compiler refuses, CPP104 where it runs longer than `timeout`
-    seconds, OSError where the disk is full. `unit.output` is then incomplete or absent.
+    Raises CompileError with `unit.code` if the compiler refuses, CPP104 if it runs longer than `timeout` seconds,
+    and OSError if the disk is full. `unit.output` is then incomplete or absent.
     """
     header = ("-include", str(unit.header)) if unit.header is not None else ()
     command = (
@@ -52,7 +52,7 @@ def compile_library(recipe: Recipe, unit: Unit, timeout: float) -> None:
 
 
 def compile_object(recipe: Recipe, unit: Unit, timeout: float) -> None:
-    """Compiles one source file. Raises as `compile_library`."""
+    """Compiles one source file. Raises the errors of `compile_library`."""
     header = ("-include", str(unit.header)) if unit.header is not None else ()
     command = (
         recipe.toolchain.command,
@@ -66,7 +66,10 @@ def compile_object(recipe: Recipe, unit: Unit, timeout: float) -> None:
 
 
 def link_stub(recipe: Recipe, unit: Unit, timeout: float) -> None:
-    """Links an empty library into `unit.output`, which has the name of torch's. Raises as `compile_library`."""
+    """Links an empty library with the name of one of torch's, `unit.output`.
+
+    Raises the errors of `compile_library`.
+    """
     empty = unit.output.with_name("stub.cpp")
     empty.write_text("")
     named = ("-shared", "-nostdlib", f"-Wl,-soname,{unit.output.name}")
@@ -76,8 +79,11 @@ def link_stub(recipe: Recipe, unit: Unit, timeout: float) -> None:
 def link_library(
     recipe: Recipe, unit: Unit, objects: Sequence[Path], exports: Path, program: str, timeout: float
 ) -> None:
-    """Links objects, stubs among them, into a library that exports what the version script `exports` says, and needs the stubs by
-    their names. `program` is the symbol of its program; what that does not reach is left out. Raises as `compile_library`."""
+    """Links objects and stubs into a library, which needs the stubs by name.
+
+    `exports` is a version script. `program` is the symbol of the library's program; the linker removes code that it
+    does not reach. Raises the errors of `compile_library`.
+    """
     command = (
         recipe.toolchain.command,
         *recipe.flags,
@@ -90,7 +96,7 @@ def link_library(
 
 
 def precompile_header(recipe: Recipe, header: Path, output: Path, timeout: float) -> None:
-    """Compiles `header` into `output`, to be put beside it. Raises CompileError CPP103 or CPP104."""
+    """Compiles `header` into `output`, in the same folder. Raises CompileError CPP103 or CPP104."""
     command = (
         recipe.toolchain.command,
         *recipe.flags,
@@ -104,31 +110,31 @@ def precompile_header(recipe: Recipe, header: Path, output: Path, timeout: float
 
 
 def _shown(command: tuple[str, ...], unit: Unit) -> str:
-    """The command as one may repeat it: the output's folder will be gone."""
+    """Returns the command in a form that a user can repeat: the output's folder will not exist."""
     return shlex.join("/dev/null" if word == str(unit.output) else word for word in command)
 
 
 def _run(command: tuple[str, ...], unit: Unit, timeout: float) -> None:
     try:
-        done = _finished(command, timeout)
+        process = _finished(command, timeout)
     except subprocess.TimeoutExpired as cause:
         raise CompileError(
             "CPP104",
             f"compiling {unit.what} took longer than {timeout:g} s\n  command: {_shown(command, unit)}",
             "raise CppOptions.timeout, or lower CppOptions.opt_level",
         ) from cause
-    if done.returncode != 0:
-        if _FULL in done.stderr:
-            raise OSError(errno.ENOSPC, _FULL, str(unit.output))  # the cache takes another folder
+    if process.returncode != 0:
+        if _FULL in process.stderr:
+            raise OSError(errno.ENOSPC, _FULL, str(unit.output))  # the cache then uses another folder
         raise CompileError(
             unit.code,
-            f"the compiler refused {unit.what} (exit status {done.returncode})\n"
-            f"  command: {_shown(command, unit)}\n{_first_errors(done.stderr)}",
+            f"the compiler refused {unit.what} (exit status {process.returncode})\n"
+            f"  command: {_shown(command, unit)}\n{_first_errors(process.stderr)}",
         )
 
 
 def _finished(command: tuple[str, ...], timeout: float) -> subprocess.CompletedProcess[str]:
-    """Runs a compiler to its end. Where it does not get there, the programs that it started end with it."""
+    """Runs a compiler to its end. On a timeout or an interrupt, its child processes are killed, too."""
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, process_group=0) as process:
         try:
@@ -140,8 +146,10 @@ def _finished(command: tuple[str, ...], timeout: float) -> subprocess.CompletedP
 
 
 def _first_errors(stderr: str) -> str:
-    """The lines from the first error on, or the whole head where no line says `error`; what the linker says comes before the
-    word."""
+    """Returns the lines from the first error on, or the first lines if none contains `error`.
+
+    The linker's own message precedes the line that contains the word.
+    """
     lines = stderr.splitlines()
     errors = (i for i, line in enumerate(lines) if "error" in line and not line.startswith("collect2"))
     start = next(errors, 0)

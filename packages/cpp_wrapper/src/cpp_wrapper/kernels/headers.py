@@ -1,4 +1,4 @@
-"""The headers that kernels need from outside the compiler: found here, and held against those of the capture."""
+"""Finds headers of other packages that kernels include, and compares them with those at capture."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from wrapper_ir import ir
 
 
 def header_hashes(kernels: Iterable[ir.CppKernel], folders: Sequence[Path]) -> dict[str, str]:
-    """Sha256 (hex) by name of each header that any of the kernels requires, as the compiler finds it in `folders`.
+    """Returns the SHA-256 (hex) of each header that a kernel requires, by name, as found in `folders`.
 
-    Raises CompileError CPP105 for one that is not there.
+    Raises CompileError CPP105 for a missing one.
     """
-    found: dict[str, str] = {}
+    hashes: dict[str, str] = {}
     for kernel in kernels:
         for required in kernel.requires:
-            if required.name in found:
+            if required.name in hashes:
                 continue
             path = next((p for f in folders if (p := f / required.name).is_file()), None)
             if path is None:
@@ -28,11 +28,11 @@ def header_hashes(kernels: Iterable[ir.CppKernel], folders: Sequence[Path]) -> d
                     f"kernel '{kernel.name}' includes {required.name}{origin}, which is not installed here",
                     "install what has that header, or capture the model again with what is installed",
                 )
-            found[required.name] = hashlib.sha256(path.read_bytes()).hexdigest()
-    return found
+            hashes[required.name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return hashes
 
 
 def changed_headers(kernel: ir.CppKernel, hashes: dict[str, str]) -> str:
-    """What the kernel was written for that is otherwise here, for a message; '' for nothing."""
+    """Returns the headers that differ from those at capture, as text for a message; '' for none."""
     changed = [r for r in kernel.requires if r.sha256 not in ("", hashes[r.name])]
     return ", ".join(f"{r.name} of {r.origin or 'another version'}" for r in changed)

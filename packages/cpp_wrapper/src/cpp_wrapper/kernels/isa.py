@@ -1,7 +1,7 @@
-"""Instruction sets: what each needs of the host, and the flags and macros that a kernel written for it needs.
+"""Instruction sets: the processor features that each needs, and compiler flags and macros of its kernels.
 
-The flags name a fixed micro-architecture level, never `native`: a library in a cache that several hosts share must
-run wherever its key says it runs.
+The flags name a fixed micro-architecture level, never `native`: several hosts may share a cache, so the key of a library
+must say where it runs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from wrapper_ir import ir
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Isa:
-    """One instruction set. `needs` are flags of `/proc/cpuinfo`; `capability` is what the kernel headers ask for."""
+    """One instruction set. `needs` are flags of `/proc/cpuinfo`."""
 
     needs: frozenset[str]
     flags: tuple[str, ...]
@@ -40,11 +40,11 @@ ISAS: dict[str, Isa] = {
 
 
 def host_features(cpuinfo: Path = Path("/proc/cpuinfo")) -> frozenset[str]:
-    """The processor's features as the kernel names them, less those that torch was told not to use.
+    """Returns the processor's features in Linux's names, without those that torch must not use.
 
-    `ATEN_CPU_CAPABILITY` lowers what torch uses; what a user takes from torch is taken from kernels too.
+    `ATEN_CPU_CAPABILITY` restricts torch; kernels follow.
     """
-    import torch  # sources are written without it
+    import torch  # sources are emitted without it
 
     features: frozenset[str] = frozenset()
     with cpuinfo.open() as lines:
@@ -57,7 +57,7 @@ def host_features(cpuinfo: Path = Path("/proc/cpuinfo")) -> frozenset[str]:
 
 
 def require_host(kernel: str, isa: Iterable[str], features: frozenset[str]) -> None:
-    """Raises IsaError CPP202 for an unknown name in `isa`, CPP201 where `features` lack what it needs."""
+    """Raises IsaError CPP202 for an unknown name in `isa`, and CPP201 if `features` lack one that it needs."""
     for name in isa:
         entry = _lookup(kernel, name)
         if missing := sorted(entry.needs - features):
@@ -69,28 +69,33 @@ def require_host(kernel: str, isa: Iterable[str], features: frozenset[str]) -> N
 
 
 def choose_source(kernel: ir.CppKernel, features: frozenset[str]) -> ir.CppKernel:
-    """The kernel with the first of its sources that the host can run, and no other. Raises IsaError CPP202 for an unknown
-    name among any of them, CPP201 where the host can run none."""
+    """Returns the kernel with only the first of its sources that the host can run.
+
+    Raises IsaError CPP202 for an unknown name in any source, and CPP201 if the host can run none.
+    """
     sources = kernel.sources
     needs = [required_features(kernel.name, source.isa) for source in sources]
     fitting = (source for source, need in zip(sources, needs) if need <= features)
-    chosen = next(fitting, sources[-1])
-    require_host(kernel.name, chosen.isa, features)
-    return replace(kernel, source=chosen.source, isa=chosen.isa, variants=())
+    source = next(fitting, sources[-1])
+    require_host(kernel.name, source.isa, features)
+    return replace(kernel, source=source.source, isa=source.isa, variants=())
 
 
 def isa_build_args(kernel: str, isa: Iterable[str]) -> tuple[str, ...]:
-    """Compiler flags and macros for a kernel's instruction sets, in a fixed order. Raises IsaError CPP202."""
+    """Returns compiler flags and macros of a kernel's instruction sets, in a fixed order.
+
+    Raises IsaError CPP202.
+    """
     entries = [_lookup(kernel, name) for name in sorted(set(isa))]
     flags = [flag for entry in entries for flag in entry.flags]
-    # One macro only, the widest: "AVX512" sorts after "AVX2", and the `-march` levels stand in the same order.
+    # Only the widest macro: "AVX512" sorts after "AVX2", and the `-march` levels have the same order.
     capabilities = [entry.capability for entry in entries if entry.capability]
     macros = [f"-DCPU_CAPABILITY_{capabilities[-1]}"] if capabilities else []
     return (*flags, *macros)
 
 
 def required_features(kernel: str, isa: Iterable[str]) -> frozenset[str]:
-    """The flags of `/proc/cpuinfo` that instruction sets need. Raises IsaError CPP202."""
+    """Returns the flags of `/proc/cpuinfo` that instruction sets need. Raises IsaError CPP202."""
     return frozenset[str]().union(*(_lookup(kernel, name).needs for name in isa))
 
 

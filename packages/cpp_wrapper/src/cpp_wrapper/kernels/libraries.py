@@ -1,8 +1,8 @@
-"""Libraries in the cache: which of them holds a kernel, found whole or not at all.
+"""Libraries of kernels in the cache.
 
-Namespace `cpp`: a library with its source (`kernels.so`, and `kernels.cpp` for profilers and people), which may hold many
-kernels; for each kernel a note of the library that holds it; sources that the compiler refused, for the command in the
-message. Namespace `cpp-headers`: the common header, precompiled.
+Namespace `cpp` contains libraries of one or many kernels, each with its source (`kernels.so`; `kernels.cpp` for profilers
+and readers). For each kernel, a note names its library. Sources that the compiler refused are kept for the command in
+the message. Namespace `cpp-headers` contains the precompiled common header.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SYMBOL = re.compile(r"[A-Za-z_]\w*\Z")
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """One kernel that a library holds: its key, its symbol, and a name for people."""
+    """A kernel of a library: cache key, symbol, and readable name."""
 
     key: str
     symbol: str
@@ -32,49 +32,51 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class BuiltKernel:
-    """A library in use, and the symbol of a kernel's trampoline in it."""
+    """A kernel's trampoline: a library in use, and a symbol."""
 
     entry: Entry
     symbol: str
 
     @property
     def library(self) -> Path:
-        """The file to open."""
+        """The shared library."""
         return self.entry.folder / LIBRARY
 
 
 @dataclass(frozen=True, slots=True)
 class Libraries:
-    """The libraries that are built with one recipe, which its fingerprint names."""
+    """Libraries built with one recipe, identified by its fingerprint."""
 
     cache: Cache
     recipe: str
 
     def find(self, keys: Iterable[str]) -> dict[str, BuiltKernel]:
-        """The kernels whose library is there and whole, by key. Each library is read once."""
-        noted = {key: note for key in keys if (note := self._note(key)) is not None}
-        libraries = {name: self._store.find(name) for name in {name for name, _ in noted.values()}}
+        """Returns the kernels whose library exists and is complete, by key. Reads each library once."""
+        notes = {key: note for key in keys if (note := self._note(key)) is not None}
+        libraries = {name: self._store.find(name) for name in {name for name, _ in notes.values()}}
         return {
             key: BuiltKernel(entry, symbol)
-            for key, (name, symbol) in noted.items()
+            for key, (name, symbol) in notes.items()
             if (entry := libraries[name]) is not None
         }
 
     def add(
         self, contents: Iterable[Content], compile_into: Callable[[Path], None]
     ) -> dict[str, BuiltKernel]:
-        """Adds the library that `compile_into` writes into a folder, with its source; gives its kernels by key. Raises what
-        that raises, and StoreError."""
-        known = {content.key: content for content in contents}
-        name = f"library {self.recipe} {hashlib.sha256(' '.join(sorted(known)).encode()).hexdigest()}"
+        """Adds the library and its source, which `compile_into` writes into a folder. Returns its kernels by key.
+
+        Raises StoreError and the errors of `compile_into`.
+        """
+        by_key = {content.key: content for content in contents}
+        name = f"library {self.recipe} {hashlib.sha256(' '.join(sorted(by_key)).encode()).hexdigest()}"
         entry = self._store.add(name, compile_into)
-        for content in known.values():
+        for content in by_key.values():
             note = {"library": name, "symbol": content.symbol, "name": content.name}
             self._store.put(self._kernel(content.key), json.dumps(note).encode())
-        return {key: BuiltKernel(entry, content.symbol) for key, content in known.items()}
+        return {key: BuiltKernel(entry, content.symbol) for key, content in by_key.items()}
 
     def forget(self, keys: Iterable[str]) -> None:
-        """Removes kernels, and the libraries that hold them (which turned out not to load)."""
+        """Removes kernels and their libraries, which failed to load."""
         for key in keys:
             if (note := self._note(key)) is not None:
                 self._store.remove(note[0])
@@ -89,7 +91,7 @@ class Libraries:
         return self._store.alone(key, timeout)
 
     def refused_source(self, text: str) -> Entry:
-        """The unit of a kernel that is compiled alone, in a file that stays if the compiler refuses it."""
+        """Stores the unit of a kernel that is compiled alone. The file stays if the compiler refuses it."""
         return self._store.add(
             self._refused(text), lambda folder: (folder / SOURCE).write_text(text, encoding="utf-8")
         )
@@ -99,8 +101,10 @@ class Libraries:
         self._store.remove(self._refused(text))
 
     def count(self, built: int = 0) -> int:
-        """How many libraries have been built with this recipe, after `built` more; processes that count at once may lose
-        some."""
+        """Adds `built` to the number of libraries built with this recipe, and returns it.
+
+        Concurrent updates may be lost.
+        """
         data = self._store.get(f"built {self.recipe}") or b""
         total = (int(data) if data.isdigit() else 0) + built
         if built:
@@ -108,8 +112,10 @@ class Libraries:
         return total
 
     def header(self, make: Callable[[Path], None] | None) -> Entry | None:
-        """The precompiled header, `HEADER` and `HEADER`.gch; where there is none, what `make` writes; None where `make` is
-        None, or another process makes it now."""
+        """Returns the precompiled header, `HEADER` and `HEADER`.gch. If none exists, `make` writes it.
+
+        Returns None if `make` is None or another process is building the header.
+        """
         store = self.cache.store("cpp-headers")
         if (entry := store.find(self.recipe)) is not None or make is None:
             return entry
@@ -131,10 +137,10 @@ class Libraries:
         return f"refused {self.recipe} {hashlib.sha256(text.encode()).hexdigest()}"
 
     def _note(self, key: str) -> tuple[str, str] | None:
-        """The library and the symbol of a kernel."""
+        """Returns the name of a kernel's library, and its symbol."""
         data = self._store.get(self._kernel(key))
-        found: object = None if data is None else json.loads(data)
-        match found:
+        note: object = None if data is None else json.loads(data)
+        match note:
             case {"library": str(library), "symbol": str(symbol)} if _SYMBOL.match(symbol):
                 return library, symbol
             case _:

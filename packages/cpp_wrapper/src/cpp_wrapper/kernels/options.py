@@ -7,28 +7,27 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CppOptions:
-    """How kernels are built and launched.
+    """Options for building and launching kernels and libraries.
 
-    `check_args`: compare dtype, device and layout of every tensor with the definition at each launch. It costs
-    about a nanosecond a tensor (`docs/benchmarks/cpp_launch.md`), so it is on. Arity and Python types are checked
-    always: a launch never crashes on them.
+    `check_args`: compares dtype, device and layout of every tensor with the definition at each launch. It costs
+    about a nanosecond a tensor (`docs/benchmarks/cpp_launch.md`). Arity and Python types are always checked: a launch
+    never crashes on them.
     `opt_level`: 0 to 3, as in `-O3`.
-    `debug_info`: keep line tables, so that a profiler or debugger shows the kernel's own lines.
-    `precompile_after`: once the cache has built this many libraries with the same flags, precompile their common
-    header (about 150 MB on disk; see `docs/benchmarks/cpp_build.md`); 0: at once; None: never.
+    `debug_info`: keeps line tables, so that profilers and debuggers show the kernel's lines.
+    `precompile_after`: after this many libraries with the same flags in the cache, precompiles their common header
+    (about 150 MB on disk; see `docs/benchmarks/cpp_build.md`). 0: at once; None: never.
     `timeout`: seconds that one compiler run may take.
-    `oldest_torch`: major and minor version of the oldest torch under which a library is to run, from 2.11 on; None: the
-    installed one. What that has no C function for goes through the dispatcher.
-    `python_operators`: a library may call operators that exist in Python only. It then runs only in processes of Python that
-    have registered them, as those do in which `torch.compile` runs. Programs with memory of process groups run there alone, and
-    may call them always.
-    `persistent_buffers`: libraries hold the memory of intermediate results of fixed sizes, and the tensors over it, from one call
-    to the next, once for each call that runs at the same time and each stream of a device; calls that fail give theirs back to
-    the system.
-    `recordings`: how many CUDA graphs a recordable function of a program for a CUDA device may have at a time, in each of the calls
-    that run at the same time and on each stream (see `docs/cuda-graphs.md`); 0: none.
-    `archs`: architectures of CUDA devices (`sm_80`) that a program for one is to run on; empty: those that the artifact
-    carries code for, else the one that it was captured for.
+    `oldest_torch`: major and minor version of the oldest torch that the library supports, 2.11 or later; None: the
+    installed one. Operators without a C function in that version are called through the dispatcher.
+    `python_operators`: allows operators that exist in Python only. The library then runs only in Python processes
+    that have registered them, such as those that run `torch.compile`. Programs with memory of process groups run
+    only there, and may always call them.
+    `persistent_buffers`: libraries keep the memory of intermediate results of fixed sizes, and its tensors, between
+    calls: once for each concurrent call and each stream of a device. A failed call returns its memory to the system.
+    `recordings`: maximum number of CUDA graphs of a recordable function, for each concurrent call and each stream
+    (see `docs/cuda-graphs.md`). 0: none.
+    `archs`: architectures of CUDA devices (`sm_80`) that the program supports; empty: those that the artifact has
+    code for, or the one that it was captured for.
     """
 
     check_args: bool = True

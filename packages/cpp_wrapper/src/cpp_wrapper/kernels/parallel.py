@@ -1,12 +1,12 @@
-"""Carries exceptions of kernels out of their OpenMP regions.
+"""Propagates exceptions of kernels out of their OpenMP regions.
 
-An exception that leaves a thread's part of a region ends the process (OpenMP 5.2, section 2.2: it must be caught by the thread that
-threw it, inside the same construct). Inductor's kernels check indices there by `TORCH_CHECK`. So the body of every construct is
-put into a `try`; the region keeps the first exception and throws it again at its end. A `try` costs nothing until something is
-thrown. Other iterations run on: all that they read is checked by themselves.
+An exception that leaves a construct in one thread ends the process (OpenMP 5.2, section 2.2: the thread that threw it
+must catch it inside the same construct). Inductor's kernels check indices there by `TORCH_CHECK`. The body of every
+construct therefore becomes a `try` block; the region stores the first exception and rethrows it at its end. A `try`
+costs nothing until an exception is thrown. Other iterations continue: each checks the indices that it reads.
 
-A construct that is not recognised stays as it is, and so does a thread's own code beside worksharing constructs, which the
-other threads would wait for.
+Unknown constructs stay unchanged. So does code of a region beside worksharing constructs: other threads would wait there
+for a thread that left it by an exception.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _HIDDEN = re.compile(
     r'//[^\n]*|/\*.*?\*/|R"([^()\\\s]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9A-Za-z_])\'(?:\\.|[^\'\\\n])+\'',
     re.DOTALL,
 )
-"""Comments and literals, whose braces mean nothing."""
+"""Comments and literals, whose braces are ignored."""
 _PRAGMA = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+omp[ \t]+([^\n]*)$", re.MULTILINE)
 _LOOP = re.compile(r"\s*for\s*\(")
 _BLOCK = re.compile(r"\s*\{")
@@ -56,15 +56,15 @@ _THROWS = re.compile(r"\b(?:TORCH_CHECK|throw)\b")
 _MAY_THROW = re.compile(
     r"\b(?:\w*CHECK\w*|throw|new|std::(?:vector|string|function|make_\w+|to_string|sto\w+))\b|\.at\("
 )
-"""Words of a source that throws, in its regions or in functions that they call."""
+"""Words of a source that can throw, in its regions or in functions called there."""
 _SHARING = frozenset({"for", "single", "sections", "barrier", "task", "taskloop", "cancel", "loop"})
-"""Directives that the threads of a region reach together."""
+"""Directives that all threads of a region must reach."""
 _BLOCKS = frozenset({"single", "critical", "master", "masked"})
 
 
 @dataclass(slots=True)
 class _Directive:
-    """A directive and the statement that it is about: `opening` is the brace of the innermost body, `end` is after the whole."""
+    """A directive and its statement, as positions: `opening` is the brace of the innermost body, `end` follows all."""
 
     start: int
     clauses: str
@@ -77,7 +77,7 @@ class _Directive:
 
 @dataclass(slots=True)
 class _Edits:
-    """Insertions by position; of two at one position the later one comes first, which is the inner construct's."""
+    """Insertions by position. Of two at one position, the later one, of the inner construct, comes first."""
 
     texts: list[tuple[int, int, str]] = field(default_factory=list)
 
@@ -86,19 +86,22 @@ class _Edits:
 
     def apply(self, source: str) -> str:
         parts: list[str] = []
-        done = 0
+        end = 0
         for position, _, text in sorted(self.texts):
-            parts += (source[done:position], text)
-            done = position
-        return "".join((*parts, source[done:]))
+            parts += (source[end:position], text)
+            end = position
+        return "".join((*parts, source[end:]))
 
 
 def contained(source: str) -> str:
-    """The source with the exceptions of its parallel regions thrown again after them; the source itself if it has no regions, or
-    nothing in it throws: what keeps exceptions takes a twentieth of a kernel's code. Lines keep their numbers."""
+    """Returns the source with exceptions of its parallel regions rethrown after them. Line numbers stay the same.
+
+    A source without regions, or without code that throws, is returned unchanged: the handlers are a twentieth of a
+    kernel's code.
+    """
     if not is_changed(source):
         return source
-    text = _HIDDEN.sub(lambda found: re.sub(r"[^\n]", " ", found.group()), source)
+    text = _HIDDEN.sub(lambda match: re.sub(r"[^\n]", " ", match.group()), source)
     directives = list(_directives(text))
     regions = [one for one in directives if _is_region(one, text)]
     edits = _Edits()
@@ -119,43 +122,44 @@ def contained(source: str) -> str:
 
 
 def is_changed(source: str) -> bool:
-    """Whether a source may have exceptions inside regions."""
+    """Returns whether exceptions are possible inside regions of a source."""
     return "#pragma omp" in source and _MAY_THROW.search(source) is not None
 
 
 def _is_region(one: _Directive, text: str) -> bool:
-    """Whether exceptions are kept for this construct."""
+    """Returns whether this construct stores exceptions and rethrows them."""
     if "default" in one.words:
-        return False  # the construct names the variables that it shares
+        return (
+            False  # the construct must list its shared variables, and the stored exception is not among them
+        )
     if one.words[0] == "parallel":
         return True
     return one.words[0] == "simd" and _THROWS.search(text, one.body, one.end) is not None
 
 
 def _is_wrapped(one: _Directive, inside: list[_Directive]) -> bool:
-    """Whether the body can be left by an exception without others waiting for this thread."""
+    """Returns whether an exception can leave the body without other threads waiting for this one."""
     if one.words[0] in _BLOCKS or "for" in one.words or one.words[0] == "simd":
         return True
     return one.words[0] == "parallel" and not any(_SHARING & set(other.words) for other in inside)
 
 
 def _directives(text: str) -> Iterator[_Directive]:
-    """The directives whose statement can be read, in order."""
-    for found in _PRAGMA.finditer(text):
-        clauses = found.group(1)
+    """Yields the directives in order. An unknown statement counts as a barrier."""
+    for pragma in _PRAGMA.finditer(text):
+        clauses = pragma.group(1)
         words = tuple(re.findall(r"\w+", re.sub(r"\([^()]*\)", " ", clauses)))
         if "default" in clauses:
             words = (*words, "default")
         if not words or clauses.rstrip().endswith("\\"):
             continue
-        directive = _statement(text, found.start(), found.end(), clauses, words)
-        yield directive or _Directive(
-            found.start(), clauses, ("barrier", *words), found.end(), 0, 0, found.end()
-        )
+        start, end = pragma.span()
+        directive = _statement(text, start, end, clauses, words)
+        yield directive or _Directive(start, clauses, ("barrier", *words), end, 0, 0, end)
 
 
 def _statement(text: str, start: int, body: int, clauses: str, words: tuple[str, ...]) -> _Directive | None:
-    """The statement after a directive: a block, or as many loops as it speaks of, whose bodies are blocks."""
+    """Returns a directive with its statement, a block or nested loops with blocks as bodies; None for others."""
     collapse = _COLLAPSE.search(clauses)
     loops = int(collapse.group(1)) if collapse else int("for" in words or "simd" in words)
     position, openings = body, []
@@ -179,10 +183,10 @@ def _statement(text: str, start: int, body: int, clauses: str, words: tuple[str,
 
 
 def _matching(text: str, opening: int) -> int:
-    """The position of the bracket that closes the one at `opening`, -1 if none does."""
+    """Returns the position of the bracket that closes the one at `opening`, or -1."""
     depth = 0
-    for found in re.compile(r"[(){}\[\]]").finditer(text, opening):
-        depth += 1 if found.group() in "({[" else -1
+    for bracket in re.compile(r"[(){}\[\]]").finditer(text, opening):
+        depth += 1 if bracket.group() in "({[" else -1
         if depth == 0:
-            return found.start()
+            return bracket.start()
     return -1

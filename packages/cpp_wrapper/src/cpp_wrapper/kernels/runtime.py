@@ -26,7 +26,7 @@ from wrapper_ir_runtime.cache import open_cache
 
 @dataclass(slots=True, kw_only=True)
 class CppKernelRuntime:
-    """Compiles, caches and loads C++ kernels. Keeps no state: all that is remembered is in the cache on disk.
+    """Compiles, caches and loads C++ kernels. Its only state is the cache on disk.
 
     `settings`: None reads the environment at every load.
     """
@@ -40,32 +40,31 @@ class CppKernelRuntime:
         return self.load_all([kernel], target)[kernel.name]
 
     def load_all(self, kernels: Sequence[ir.KernelDef], target: ir.Target) -> dict[str, LoadedKernel]:
-        """Loads kernels, by name, compiling those that the cache lacks in as few and as parallel runs as pay.
+        """Loads kernels by name, and compiles those that are not in the cache in few parallel runs.
 
-        `target` is of no concern here: host kernels run on the host whatever the program's device, and the
-        instructions that a kernel needs are its own. Of a kernel with several sources, the first that the host can run is
-        taken (`CppKernel.sources`).
+        `target` is ignored: host kernels run on the host for any device, and each kernel names its instruction sets.
+        If a kernel has several sources, the first that the host can run is used (`CppKernel.sources`).
 
-        A loaded kernel takes its arguments by position and returns None. It raises LaunchError (also a TypeError)
+        A loaded kernel accepts its arguments by position and returns None. It raises LaunchError (also a TypeError)
         for arguments that do not fit. It holds the GIL: the kernels are not reentrant.
 
-        Raises KernelError, IsaError, CompileError, CacheError or StoreError, in this order of what is looked at.
+        Raises KernelError, IsaError, CompileError, CacheError or StoreError, checked in this order.
         """
         if not kernels:
             return {}
         features = host_features()
-        known = [choose_source(kernel, features) for kernel in _by_name(kernels).values()]
-        for kernel in known:
+        definitions = [choose_source(kernel, features) for kernel in _by_name(kernels).values()]
+        for kernel in definitions:
             check_kernel(kernel)
-        hashes = header_hashes(known, torch_include_dirs())
+        hashes = header_hashes(definitions, torch_include_dirs())
         settings = self.settings or read_settings()
         toolchain = find_toolchain(settings.compiler)
         by_isa: dict[tuple[str, ...], list[ir.CppKernel]] = {}
-        for kernel in known:
+        for kernel in definitions:
             by_isa.setdefault(isa_build_args(kernel.name, kernel.isa), []).append(kernel)
         loaded: dict[str, LoadedKernel] = {}
         with ThreadPoolExecutor(1) as pool:
-            # On a cold cache the launcher compiles beside the kernels.
+            # With a cold cache, the launcher is compiled in parallel with the kernels.
             launcher = pool.submit(load_launcher, toolchain, open_cache(settings.cache), self.options)
             for isa_args, group in by_isa.items():
                 builder = self._builder(toolchain, isa_args, settings)
@@ -73,8 +72,10 @@ class CppKernelRuntime:
         return {kernel.name: loaded[kernel.name] for kernel in kernels}
 
     def storage_check(self) -> Callable[..., bool]:
-        """See `wrapper_ir.plugins.protocols.StorageChecker`: of the launcher, which is built where the cache has none. Raises CompileError,
-        CacheError, KernelError or StoreError."""
+        """See `wrapper_ir.plugins.protocols.StorageChecker`. The launcher has the check, and is built if necessary.
+
+        Raises CompileError, CacheError, KernelError or StoreError.
+        """
         settings = self.settings or read_settings()
         toolchain = find_toolchain(settings.compiler)
         return load_launcher(toolchain, open_cache(settings.cache), self.options).holds
@@ -86,19 +87,19 @@ class CppKernelRuntime:
 
 
 def _by_name(kernels: Sequence[ir.KernelDef]) -> dict[str, ir.CppKernel]:
-    known: dict[str, ir.CppKernel] = {}
+    by_name: dict[str, ir.CppKernel] = {}
     for kernel in kernels:
         if not isinstance(kernel, ir.CppKernel):
             raise KernelError("CPP401", f"kernel '{kernel.name}' is of kind '{kernel.kind}', not 'cpp'")
-        if known.setdefault(kernel.name, kernel) != kernel:
+        if by_name.setdefault(kernel.name, kernel) != kernel:
             raise KernelError("CPP401", f"two different kernels are named '{kernel.name}'")
-    return known
+    return by_name
 
 
 def _load_group(
     builder: Builder, pending: Future[Launcher], kernels: Sequence[ir.CppKernel], hashes: dict[str, str]
 ) -> dict[str, LoadedKernel]:
-    """Loads kernels that are built with the same recipe. A library that does not open is built once more."""
+    """Loads kernels with the same recipe. A library that cannot be opened is built once more."""
     members = [Member(_key(kernel, builder, hashes), kernel) for kernel in kernels]
     try:
         built = builder.ensure(members)
@@ -106,7 +107,7 @@ def _load_group(
         changed = dict.fromkeys(filter(None, (changed_headers(kernel, hashes) for kernel in kernels)))
         if error.code != "CPP102" or not changed:
             raise
-        hint = f"the kernels were written for {', '.join(changed)}: capture the model again with what is here"
+        hint = f"the kernels were written for {', '.join(changed)}: capture the model again with the installed headers"
         raise CompileError(error.code, error.message, hint) from error
     launcher = pending.result()
     loaded, broken = _bind_all(builder, launcher, members, built)
@@ -135,7 +136,7 @@ def _bind_all(
 
 
 def _key(kernel: ir.CppKernel, builder: Builder, hashes: dict[str, str]) -> str:
-    """Sha256 (hex) over the definition (all but its name), the recipe, and the headers that are here."""
+    """Returns the SHA-256 (hex) of the definition without its name, the recipe, and the installed headers."""
     headers = sorted((r.name, hashes[r.name]) for r in kernel.requires)
     parts = (content_hash(kernel), builder.recipe.fingerprint, repr(headers))
     return hashlib.sha256(" ".join(parts).encode()).hexdigest()

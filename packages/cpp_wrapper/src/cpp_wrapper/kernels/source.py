@@ -1,17 +1,17 @@
-"""Translation units: one for a kernel, or one for many.
+"""Translation units of one or many kernels.
 
-The headers that every kernel includes take ten times as long to read as a kernel takes to compile, so kernels share
-units. In a shared unit each kernel stands in a namespace of its own, and its entry, which as `extern "C"` ignores
-namespaces, is renamed by a macro. Sources that this could break (preprocessor state, late includes) stand alone, and
-so does every kernel of a unit that the compiler refuses: then the message is about that kernel and nothing else.
+Reading the headers that every kernel includes takes ten times as long as compiling a kernel, so kernels share units. In
+a shared unit each kernel has a namespace. Its entry, which as `extern "C"` ignores namespaces, is renamed by a macro.
+Sources that this could break (preprocessor state, late includes) have separate units. So does every kernel of a unit
+that the compiler refuses: the message is then about that kernel alone.
 
-Each kernel gets a *trampoline*, `void symbol(const Slot*)`, which unpacks a flat array into the entry's own parameter
-types. Static assertions hold the definition's parameters against the entry's.
+Each kernel gets a *trampoline*, `void symbol(const Slot*)`, which unpacks a flat array into the entry's parameter types.
+Static assertions compare the definition's parameters with the entry's.
 
-Exceptions in parallel regions of a kernel are thrown again after them (`parallel.py`).
+Exceptions in parallel regions of a kernel are rethrown after the region (`parallel.py`).
 
-Torch's header fills a table of reciprocals for variances when a library is loaded, by code that was compiled for the unit's
-instructions, which the processor may lack. Here it is filled before the first kernel that reads it runs.
+Torch's header fills a table of reciprocals for variances when a library is loaded. That code uses the unit's instruction
+set, which the processor may lack. The unit instead fills the table before the first kernel that reads it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SCALAR_DTYPES = frozenset(
         *(ir.DType.U64, ir.DType.U32, ir.DType.U16, ir.DType.U8, ir.DType.BOOL),
     }
 )
-"""What may be passed by value."""
+"""Element types that can be passed by value."""
 
 _GROUP_BYTES = 128 * 1024
 """A second unit pays off once kernels of this many bytes take as long to compile as the headers."""
@@ -43,7 +43,7 @@ _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(?!pragma[ \t]+(?:omp|GCC[ \t]+(?:ivdep|
 _TABLE = re.compile(
     r"\bWelfordHelper<((?:float|double|at::vec::Vectorized<(?:float|double)>|at::vec::VectorizedN<(?:float|double), ?\d+>)), ?(\d+)>"
 )
-"""A type of torch's that has a table, and the number of its entries."""
+"""A torch type with a table, and the number of its entries."""
 _TABLE_HEADER = "torch/csrc/inductor/cpp_prefix.h"
 _FILL = """\
 namespace wrapper_ir_launch {
@@ -108,14 +108,17 @@ class Member:
 
     @property
     def tables(self) -> tuple[tuple[str, str], ...]:
-        """The types whose tables it reads, and their lengths: once each, where torch's header is included at its head."""
+        """The types whose tables it reads, and their lengths, without duplicates.
+
+        Empty unless torch's header is among the leading includes.
+        """
         if not any(_TABLE_HEADER in line for line in leading_includes(self.kernel.source)):
             return ()
         return tuple(dict.fromkeys(_TABLE.findall(self.kernel.source)))
 
 
 def check_kernel(kernel: ir.CppKernel) -> None:
-    """Raises KernelError CPP401 for a definition that no compiler run could make loadable."""
+    """Raises KernelError CPP401 for a definition that can never be loaded."""
     if not _IDENTIFIER.match(kernel.entry):
         raise KernelError("CPP401", f"kernel '{kernel.name}': entry '{kernel.entry}' is not a C identifier")
     for param in kernel.params:
@@ -128,9 +131,9 @@ def check_kernel(kernel: ir.CppKernel) -> None:
 
 
 def groups(members: Sequence[Member], jobs: int) -> list[list[Member]]:
-    """Splits kernels into at most `jobs` balanced units, no more than pay for reading the headers again.
+    """Splits kernels into at most `jobs` balanced units, each large enough to pay for reading the headers again.
 
-    Kernels that must stand alone come as lists of one.
+    A kernel that cannot share a unit is a list of one.
     """
     alone = [[m] for m in members if not is_shareable(m.kernel.source)]
     shared = sorted((m for m in members if is_shareable(m.kernel.source)), key=_size, reverse=True)
@@ -142,7 +145,10 @@ def groups(members: Sequence[Member], jobs: int) -> list[list[Member]]:
 
 
 def single_unit(member: Member) -> str:
-    """A unit with one kernel outside namespaces. Its entry is renamed after the includes: a library may have several units."""
+    """Returns a unit with one kernel outside namespaces.
+
+    Its entry is renamed after the includes, since a library may have several units.
+    """
     kernel = member.kernel
     includes, rest = _split(contained(kernel.source))
     entry = f"{member.symbol}_entry"
@@ -151,32 +157,32 @@ def single_unit(member: Member) -> str:
 
 
 def shared_unit(members: Sequence[Member]) -> str:
-    """A unit with many kernels: all includes first, then a namespace for each kernel."""
+    """Returns a unit with many kernels: all includes, then a namespace for each kernel."""
     includes = dict.fromkeys(line.strip() for m in members for line in _split(m.kernel.source)[0])
     return "\n".join((*includes, *_helpers(members), _PRELUDE, *(_namespaced(m) for m in members)))
 
 
 def _helpers(members: Sequence[Member]) -> list[str]:
-    """Definitions that the kernels' text uses."""
+    """Returns the definitions that the kernels' text uses."""
     return [*_tables(members), *([CAUGHT] if any(is_changed(m.kernel.source) for m in members) else ())]
 
 
 def _tables(members: Sequence[Member]) -> list[str]:
-    """Definitions of the tables that the kernels read, empty, and what fills them."""
-    found = dict.fromkeys(table for m in members for table in m.tables)
-    if not found:
+    """Returns definitions of the empty tables that the kernels read, and of the function that fills them."""
+    tables = dict.fromkeys(table for m in members for table in m.tables)
+    if not tables:
         return []
     return [
         *(
             f"template <> inline std::vector<typename GetScalarType<{kind}>::type> WelfordHelper<{kind}, {count}>::weight_recps{{}};"
-            for kind, count in found
+            for kind, count in tables
         ),
         _FILL,
     ]
 
 
 def leading_includes(source: str) -> tuple[str, ...]:
-    """The include lines of a shareable source, in order."""
+    """Returns the include lines of a shareable source, in order."""
     return tuple(line.strip() for line in _split(source)[0])
 
 
@@ -185,14 +191,14 @@ def _size(member: Member) -> int:
 
 
 def is_shareable(source: str) -> bool:
-    """True where the source's only directives are includes at its head and harmless pragmas."""
+    """Returns whether the source's only directives are leading includes and harmless pragmas."""
     return not any(_DIRECTIVE.match(line) for line in _split(source)[1])
 
 
 def _split(source: str) -> tuple[list[str], list[str]]:
-    """The include lines at the head, and all lines with those blanked (so that line numbers stay)."""
+    """Returns the leading include lines, and all lines with those blanked (line numbers stay the same)."""
     includes: list[str] = []
-    lines = source.removesuffix("\n").split("\n")  # a compiler ends a line nowhere else
+    lines = source.removesuffix("\n").split("\n")  # compilers recognise no other line breaks
     for number, line in enumerate(lines):
         if _INCLUDE.match(line):
             includes.append(line)
@@ -218,7 +224,7 @@ def _namespaced(member: Member) -> str:
 
 
 def _line_mark(kernel: ir.CppKernel) -> str:
-    """Compiler messages then speak of the kernel's own lines."""
+    """Returns a directive by which compiler messages name the kernel's lines."""
     return f"#line 1 {cpp_message(f'{kernel.name}.cpp')}"
 
 

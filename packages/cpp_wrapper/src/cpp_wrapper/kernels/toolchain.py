@@ -18,9 +18,9 @@ from cpp_wrapper.runtime_build import COMMON_FLAGS, compiler_version
 _LAYOUT = "2"
 """Part of every key: raise it when generated code or the form of cache entries changes."""
 
-# Floating point: values must be those of eager mode and of Inductor. So: no reassociation, no
-# contraction to FMA (`COMMON_FLAGS`), NaN and infinity kept, errno kept (without it the compiler folds libm pairs in ways that lose
-# NaN). What is given up is only what nobody observes: traps and the sign of zero.
+# Floating point: values must equal those of eager mode and of Inductor. So no reassociation, no contraction to FMA
+# (`COMMON_FLAGS`); NaN, infinity and errno are kept (without errno the compiler folds pairs of libm calls in ways that
+# lose NaN). Only traps and the sign of zero are given up, which no caller observes.
 _MATH = (
     "-fno-trapping-math",
     "-fno-signed-zeros",
@@ -32,7 +32,7 @@ _MATH = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toolchain:
-    """A compiler: its command and what it says about itself (version and target machine)."""
+    """A compiler: its command, and the version and target machine that it prints."""
 
     command: str
     version: str
@@ -40,7 +40,7 @@ class Toolchain:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """All that turns a source file into a shared library, but the files."""
+    """Everything that turns a source file into a shared library except the files."""
 
     toolchain: Toolchain
     flags: tuple[str, ...]
@@ -49,10 +49,10 @@ class Recipe:
 
     @property
     def fingerprint(self) -> str:
-        """Sha256 (hex) over all outside a source text that decides what the compiler makes of it.
+        """SHA-256 (hex) of everything except the source text that affects the compiler's output.
 
-        Folder names are left out: the same torch in another folder gives the same library, and what includes no header of
-        torch is the same without it.
+        Folder names are excluded: the same torch in another folder produces the same library. So is torch's version if
+        no header of torch is included.
         """
         torch = torch_build() if self.includes else ""
         parts = (_LAYOUT, self.toolchain.version, torch, *self.flags, *self.links)
@@ -60,7 +60,7 @@ class Recipe:
 
 
 def find_toolchain(command: str) -> Toolchain:
-    """Asks `command` for its version. Raises CompileError CPP101 where it cannot be run."""
+    """Queries the version of `command`. Raises CompileError CPP101 if it cannot be run."""
     hint = "install g++ (Debian and Ubuntu: `apt-get install g++`), or name a compiler in WRAPPER_IR_CXX"
     path = shutil.which(command)
     if path is None:
@@ -72,11 +72,11 @@ def find_toolchain(command: str) -> Toolchain:
 
 
 def kernel_recipe(toolchain: Toolchain, isa_args: Sequence[str], options: CppOptions) -> Recipe:
-    """How a library of kernels is built."""
-    # The kernel's author has vectorised by hand; the compiler's own vectoriser only makes the masked tails slower.
+    """Returns the recipe of a library of kernels."""
+    # Kernels are vectorised by hand; the compiler's vectoriser only makes the masked tails slower.
     gcc = () if "clang" in toolchain.version else ("-fexcess-precision=fast", "-fno-tree-loop-vectorize")
     debug = ("-g1", "-fno-omit-frame-pointer") if options.debug_info else ()
-    # With these two the kernel prefix takes only torch headers that stand alone.
+    # With these two, the kernel prefix includes only standalone headers of torch.
     torch_macros = ("-DSTANDALONE_TORCH_HEADER", "-DC10_USING_CUSTOM_GENERATED_MACROS")
     return Recipe(
         toolchain=toolchain,
@@ -96,7 +96,7 @@ def kernel_recipe(toolchain: Toolchain, isa_args: Sequence[str], options: CppOpt
 
 
 def launcher_recipe(toolchain: Toolchain) -> Recipe:
-    """How the launcher extension is built: for this Python, against torch's tensor headers."""
+    """Returns the recipe of the launcher extension: for this Python, with torch's tensor headers."""
     python = f"-DWRAPPER_IR_PYTHON={platform.python_implementation()}_{sysconfig.get_config_var('SOABI')}"
     return Recipe(
         toolchain=toolchain,
@@ -107,7 +107,7 @@ def launcher_recipe(toolchain: Toolchain) -> Recipe:
 
 
 def library_recipe(toolchain: Toolchain, options: CppOptions) -> Recipe:
-    """How the program of a library is built, which includes no header of torch, and how the library is linked."""
+    """Returns the recipe of a library's program, which includes no header of torch, and of linking the library."""
     debug = ("-g1", "-fno-omit-frame-pointer") if options.debug_info else ()
     return Recipe(
         toolchain=toolchain,
@@ -118,7 +118,7 @@ def library_recipe(toolchain: Toolchain, options: CppOptions) -> Recipe:
 
 
 def link_args(recipe: Recipe) -> tuple[str, ...]:
-    """Linker arguments. torch's libraries are in the process already and are found by name: no run path."""
+    """Returns linker arguments without a run path: the process has already loaded torch's libraries."""
     return ("-shared", f"-L{torch_library_dir()}", *(f"-l{name}" for name in recipe.links))
 
 

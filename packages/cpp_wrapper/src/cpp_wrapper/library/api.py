@@ -1,4 +1,4 @@
-"""What users call: sources of a program, and the library built of them."""
+"""The public functions that emit sources of a program and build a library."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from wrapper_ir.artifact import Artifact
 
 
 def emit(artifact: Artifact, analyses: Analyses | None = None, options: CppOptions | None = None) -> Sources:
-    """The C++ of a library for an artifact, as text. `analyses` is the program's memo, where the caller has one.
+    """Returns the C++ sources of a library for an artifact. `analyses` is the program's memo, if the caller has one.
 
-    The program must be valid (`wrapper_ir.verify`). Raises EmitError (CPP5nn) for what this edition does not write,
-    IsaError CPP202 for kernels of unknown instruction sets, KernelError, and what lowering raises (WIR1nn, WIR24n, WIR91n).
+    The program must be valid (`wrapper_ir.verify`). Raises EmitError (CPP5nn) for unsupported programs, IsaError
+    CPP202 for kernels of unknown instruction sets, KernelError, and the errors of lowering (WIR1nn, WIR24n, WIR91n).
     """
     return emit_sources(artifact, analyses, options or CppOptions())
 
@@ -31,12 +31,14 @@ def build(
     settings: Settings | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Builds a library that `load` and torch's AOTInductor runners open, or a package where `path` ends in `.pt2`, which
-    torch's package loaders open; gives its path. With `source_only` a folder with a CMake project of the library: nothing is
-    compiled. `progress(part, seconds)` is called for each part once it is there.
+    """Builds a library for `load` and torch's AOTInductor runners, and returns its path.
 
-    A file of that name is replaced once the library is whole, and stays as it is where anything fails. Raises what `emit`
-    raises, CompileError (no compiler, a refusal), CacheError CPP303 where `path` cannot be written, and StoreError.
+    If `path` ends in `.pt2`, builds a package for torch's package loaders. With `source_only`, writes a folder with a
+    CMake project and compiles nothing. `progress(part, seconds)` is called after each part is built.
+
+    An existing file is replaced after the library is complete, and stays unchanged if the build fails. Raises the
+    errors of `emit`, CompileError (no compiler, or it refuses), CacheError CPP303 if `path` cannot be written, and
+    StoreError.
     """
     options = options or CppOptions()
     sources = emit(artifact, options=options)

@@ -1,7 +1,7 @@
-"""Many programs in one build: compilers spend their time on headers, and programs of a batch read them once.
+"""Many programs in one build: compilers spend most time on headers, which a batch reads once.
 
-All programs share one unit, and all kernels theirs. Every program still becomes a library of its own: libraries of a batch are
-linked from the same objects, and differ in which program is theirs.
+All programs share one unit; so do their kernels. Each program still becomes a separate library: the libraries of a batch
+are linked from the same objects and differ in their program symbol.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from wrapper_ir.json.kernel_hash import content_hash
 _MAIN = "program.cpp"
 _HEADERS = ("steps.h", "helpers.h", "symbols.h", "gpu.h")
 _NAMES = ("program", PROGRAM)
-"""What every program defines."""
+"""Names that every program defines."""
 
 
 def build_libraries(
     programs: Sequence[tuple[Sources, Path]], options: CppOptions, settings: Settings | None = None
 ) -> None:
-    """Writes a library for each program. Raises what `build_library` raises, which may be about any of them."""
+    """Writes a library for each program. Raises the errors of `build_library`, for any of the programs."""
     if not programs:
         return
     settings = settings or read_settings()
@@ -41,7 +41,7 @@ def build_libraries(
 
 
 def _merged(programs: Sequence[Sources]) -> Sources:
-    """All programs as one, of which each has its number behind its names."""
+    """Merges all programs into one. The names of each end with its number."""
     members: dict[str, Member] = {}
     for kernel in (kernel for sources in programs for unit in sources.units for kernel in unit.kernels):
         key = content_hash(kernel)

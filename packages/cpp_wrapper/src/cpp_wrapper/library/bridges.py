@@ -1,4 +1,7 @@
-"""Operators by which libraries call those that torch's stable dispatcher does not take: `sources/bridge.py` says which."""
+"""Bridges: operators through which libraries call those that torch's stable dispatcher does not accept.
+
+`sources/bridge.py` decides which operators need one.
+"""
 
 from __future__ import annotations
 
@@ -17,39 +20,40 @@ from wrapper_ir.operators.policy import inner_operator, runs_operator
 
 @functools.cache
 def register_bridge(operator: str, schema: str) -> None:
-    """Registers an operator with `schema` that calls `operator`. A process does so once."""
+    """Registers an operator with `schema` that calls `operator`, once a process."""
     library = _library()
     torch.library.define(schema.partition("(")[0], schema[schema.index("(") :], lib=library)
-    called, run, own = _run_by(operator) if runs_operator(operator) else _plain(operator)
-    arguments = called._schema.arguments
-    numbers = [
-        i for i, a in enumerate(arguments, own) if "number" in str(a.type)
-    ]  # what torch calls a Scalar
+    target, run, own = _run_by(operator) if runs_operator(operator) else _plain(operator)
+    arguments = target._schema.arguments
+    numbers = [i for i, a in enumerate(arguments, own) if "number" in str(a.type)]  # torch's name of a Scalar
     first = own + sum(not a.kwarg_only for a in arguments)
     names = [a.name for a in arguments[first - own :]]
     count = len(torch._C.parse_schema(schema).returns)
 
-    def call(*given: Any) -> Any:
-        values = list(given)
+    def call(*args: Any) -> Any:
+        values = list(args)
         for i in numbers:
             values[i] = _number(values[i])
-        made = run(*values[:first], **dict(zip(names, values[first:])))
-        return (*made, *reversed(made)) if isinstance(made, tuple) and len(made) < count else made
+        result = run(*values[:first], **dict(zip(names, values[first:])))
+        return (*result, *reversed(result)) if isinstance(result, tuple) and len(result) < count else result
 
     torch.library.impl(schema.partition("(")[0], "CompositeExplicitAutograd", call, lib=library)
 
 
 def _plain(operator: str) -> tuple[torch._ops.OpOverload, Callable[..., Any], int]:
-    """An operator, what calls it, and how many arguments that takes before the operator's."""
-    found = _overload(ir.overload_path(operator))
-    return found, found, 0
+    """Returns an operator, a function that calls it, and the number of arguments before the operator's."""
+    overload = _overload(ir.overload_path(operator))
+    return overload, overload, 0
 
 
 def _run_by(operator: str) -> tuple[torch._ops.OpOverload, Callable[..., Any], int]:
-    """The operator that another one runs from a random state, or saving it. Raises NotSupportedError WIR914."""
+    """Returns the same for an operator that runs another one from a random state, or saves that state.
+
+    Raises NotSupportedError WIR914.
+    """
     _, outer, overload = ir.overload_path(operator)
     try:
-        found = _overload(inner_operator(overload) or ())
+        inner = _overload(inner_operator(overload) or ())
         runner: Any = getattr(torch.ops.higher_order, outer)
     except (AttributeError, RuntimeError) as error:
         raise NotSupportedError(
@@ -58,22 +62,22 @@ def _run_by(operator: str) -> tuple[torch._ops.OpOverload, Callable[..., Any], i
             hint="import the library that registers the operator before loading the program",
         ) from error
     if outer == "run_with_rng_state":
-        return found, lambda state, *args, **kwargs: runner(state, found, *args, **kwargs), 1
+        return inner, lambda state, *args, **kwargs: runner(state, inner, *args, **kwargs), 1
 
     def saving(*args: Any, **kwargs: Any) -> Any:
-        state, made = runner(found, *args, **kwargs)
-        return (state, *made) if isinstance(made, tuple) else (state, made)
+        state, result = runner(inner, *args, **kwargs)
+        return (state, *result) if isinstance(result, tuple) else (state, result)
 
-    return found, saving, 0
+    return inner, saving, 0
 
 
 def _overload(path: Sequence[str]) -> torch._ops.OpOverload:
-    found: Any = torch.ops
+    node: object = torch.ops
     for part in path:
-        found = getattr(found, part)  # by string: a program's operator
-    if not isinstance(found, torch._ops.OpOverload):
+        node = getattr(node, part)  # by string: a program's operator
+    if not isinstance(node, torch._ops.OpOverload):
         raise AttributeError(f"{'.'.join(path)!r} names no operator")
-    return found
+    return node
 
 
 def _number(value: Any) -> Any:

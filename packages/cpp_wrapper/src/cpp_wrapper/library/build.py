@@ -1,7 +1,7 @@
 """Builds a library from emitted sources.
 
-Every translation unit is compiled on its own, in parallel, into an object that the cache keeps by content: a program that
-differs in a kernel compiles that kernel. The library appears under its name once it is whole.
+Translation units are compiled in parallel into objects, which the cache stores by content: a program that differs in one
+kernel compiles only that kernel. The library appears under its name when it is complete.
 """
 
 from __future__ import annotations
@@ -37,14 +37,17 @@ from wrapper_ir_runtime.cache import Entry, Store, open_cache
 _OBJECT, _CODE = "unit.o", "code.so"
 _DEBUG = ("-g", "-fno-omit-frame-pointer")
 PARTS = ("program.cpp", *RUNTIME, "driver.cpp", "gpu.cpp", "graphs.cpp", "gpu_matmuls.cpp")
-"""Files beside those of kernels that can be compiled alone, the last four of programs for GPUs alone."""
-EXPORTS = "{ global: AOTInductor*; wir_agreed; wir_check_constants; wir_file; wir_python; wir_release; wir_update; wir_write_outputs; local: *; };\n"
-"""What a library shows."""
+"""Files other than kernels that can be compiled alone; the last four only of programs for GPUs."""
+EXPORTS = (
+    "{ global: AOTInductor*; wir_agreed; wir_check_constants; wir_file; wir_python; wir_release; wir_update; "
+    "wir_write_outputs; local: *; };\n"
+)
+"""The version script of a library."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One compiler run: the file's name, how it is compiled, what the headers outside the sources are, and the kernels in it."""
+    """One compiler run: file name, recipe, hashes of headers outside the sources, and the kernels of the file."""
 
     name: str
     recipe: Recipe
@@ -53,7 +56,7 @@ class _Job:
 
 
 Progress = Callable[[str, float], None]
-"""Is told of each part of a library once it is there, and the seconds that it took; it may be called by several threads."""
+"""Called after each part of a library is built, with the seconds that it took; may be called by several threads."""
 
 
 def _quiet(part: str, seconds: float) -> None:
@@ -67,7 +70,7 @@ def build_library(
     settings: Settings | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Compiles and links; `path` is replaced once the library is whole. Raises what `cpp_wrapper.build` raises."""
+    """Compiles and links a library, then replaces `path`. Raises the errors of `cpp_wrapper.build`."""
     settings = settings or read_settings()
     build = Build(sources, options, settings, find_toolchain(settings.compiler), progress or _quiet)
     build.write(sources, build.link(build.objects(), needed_libraries(sources)), path)
@@ -75,7 +78,7 @@ def build_library(
 
 
 def _headers(unit: KernelUnit) -> str:
-    """The headers that kernels include from outside; raises CompileError CPP105 where one is missing."""
+    """Returns hashes of headers outside the sources as text. Raises CompileError CPP105 if one is missing."""
     return repr(sorted(header_hashes(unit.kernels, torch_include_dirs()).items()))
 
 
@@ -88,10 +91,10 @@ def _timed(name: str, progress: Progress) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """One build: objects and code come from the cache, or are made now and put there.
+    """One build. Objects and code come from the cache, or are built and stored there.
 
-    `folder` has the sources as files already. The program and its kernels are then compiled there, with debugging information
-    that leads to them, and optimised as ever.
+    `folder` contains the sources as files, if given. The program and its kernels are then compiled from there, with
+    debugging information and the same optimisation.
     """
 
     sources: Sources
@@ -102,7 +105,7 @@ class Build:
     folder: Path | None = None
 
     def objects(self) -> Sequence[Entry]:
-        """The objects of all units, compiled in parallel."""
+        """Returns the objects of all units, compiled in parallel."""
         recipe = self._recipe
         jobs = [_Job(UNIT, recipe)]
         own = self._with_lines(recipe)
@@ -111,17 +114,17 @@ class Build:
             of_kernels = self._with_lines(kernel_recipe(self.toolchain, unit.flags, self.options))
             jobs.append(_Job(unit.name, of_kernels, _headers(unit), unit.kernels))
         with ThreadPoolExecutor(self.settings.jobs) as pool:
-            made = list(zip(jobs, pool.map(self._compile, jobs)))
-        # A linker takes the first of equal functions of headers. Those in units of kernels need instructions that the processor
-        # may lack, which the other units find out.
-        return [entry for job, entry in sorted(made, key=lambda pair: bool(pair[0].kernels))]
+            entries = list(zip(jobs, pool.map(self._compile, jobs)))
+        # A linker uses the first copy of an inline function. Copies in units of kernels may need instructions that the
+        # processor lacks, so kernels come last.
+        return [entry for job, entry in sorted(entries, key=lambda pair: bool(pair[0].kernels))]
 
     def _with_lines(self, recipe: Recipe) -> Recipe:
-        """The recipe, with debugging information where the sources are files."""
+        """Returns the recipe, with debugging information if the sources are files."""
         return recipe if self.folder is None else replace(recipe, flags=(*recipe.flags, *_DEBUG))
 
     def _compile(self, job: _Job) -> Entry:
-        """The object of one unit."""
+        """Returns the object of one unit."""
         texts = self._texts(job)
         there = self.folder if job.name != UNIT else None
         key = _key(job.recipe.fingerprint, job.headers, str(there or ""), *texts.values())
@@ -142,7 +145,7 @@ class Build:
             return self._store.ensure(key, compile_into)
 
     def _texts(self, job: _Job) -> dict[str, str]:
-        """The files that a unit is compiled from."""
+        """Returns the files of a unit."""
         files = self.sources.files
         if job.kernels:
             return {job.name: files[job.name]}
@@ -153,7 +156,7 @@ class Build:
 
     @contextmanager
     def _header(self, job: _Job) -> Iterator[Path | None]:
-        """The precompiled header of kernels, which kernels that are compiled when they are loaded share."""
+        """Yields the precompiled header of kernels, which `CppKernelRuntime` uses, too; None if there is none."""
         if not any(reads_common_header(kernel.source) for kernel in job.kernels):
             yield None
             return
@@ -167,8 +170,7 @@ class Build:
             yield entry.folder / HEADER
 
     def link(self, objects: Sequence[Entry], needs: Sequence[str], program: str = PROGRAM) -> Entry:
-        """The code of a library, without constants, that needs these libraries of torch. `program` is the symbol of its
-        program."""
+        """Links the code of a library, without constants. `needs` are torch's libraries, `program` a symbol."""
         recipe, timeout = self._recipe, self.options.timeout
         key = _key("link", recipe.fingerprint, EXPORTS, program, *needs, *(entry.name for entry in objects))
 
@@ -180,12 +182,12 @@ class Build:
             paths += [stub.folder / _stub_name(name) for stub, name in zip(stubs, needs)]
             link_library(recipe, unit, paths, exports, program, timeout)
 
-        with _timed("the library's code", self.progress), ExitStack() as held:
-            stubs = [held.enter_context(self._stub(name)) for name in needs]
+        with _timed("the library's code", self.progress), ExitStack() as stack:
+            stubs = [stack.enter_context(self._stub(name)) for name in needs]
             return self._store.ensure(key, link_into)
 
     def _stub(self, library: str) -> Entry:
-        """An empty library with the name of one of torch's."""
+        """Returns an empty library with the name of one of torch's."""
         recipe = self._recipe
 
         def link_into(folder: Path) -> None:
@@ -197,8 +199,7 @@ class Build:
         return self._store.ensure(_key("stub", library, recipe.fingerprint), link_into)
 
     def write(self, sources: Sources, code: Entry, path: Path) -> None:
-        """The library of linked code, or the package, with its constants, which it maps and processes share. Raises CacheError
-        CPP303."""
+        """Writes a library or a package: linked code with its constants. Raises CacheError CPP303."""
 
         def write(file: BinaryIO) -> None:
             write_image(file, (code.folder / _CODE).read_bytes(), sources.constants, sources.metadata)
@@ -215,7 +216,7 @@ class Build:
 
     @property
     def _recipe(self) -> Recipe:
-        """How all but kernels is compiled, and libraries are linked."""
+        """The recipe of all units but kernels, and of libraries."""
         return library_recipe(self.toolchain, self.options)
 
     @property
@@ -224,7 +225,7 @@ class Build:
 
 
 def needed_libraries(sources: Sources) -> tuple[str, ...]:
-    """torch's libraries that a program calls."""
+    """Returns the names of torch's libraries that a program calls."""
     return ("torch_cuda", "torch_cpu") if "gpu.cpp" in sources.files else ("torch_cpu",)
 
 

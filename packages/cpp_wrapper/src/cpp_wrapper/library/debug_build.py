@@ -1,4 +1,4 @@
-"""A library with debugging information whose sources are files in a folder, and a loaded program that runs from there."""
+"""Rebuilds the library of a loaded program with debugging information, from sources in a folder."""
 
 from __future__ import annotations
 
@@ -30,18 +30,20 @@ def relocate(
     options: CppOptions,
     settings: Settings,
 ) -> tuple[Path, ...]:
-    """Builds the library of a loaded program again, in `folder` (see `build_in_folder`), and lets the program call that from now on;
-    returns the files, `program.cpp` first. Calls that run now end in the library that they began in.
+    """Builds the library of a loaded program in `folder` (see `build_in_folder`), for all later calls.
 
-    Raises CacheError CPP305 for a program with mutable constants, whose values are in the library that runs, and what
-    `cpp_wrapper.build` and `load` raise.
+    Returns the files, `program.cpp` first. Current calls end in the library that they began in.
+
+    Raises CacheError CPP305 for a program with mutable constants, whose values are in the current library, and the
+    errors of `cpp_wrapper.build` and `load`.
     """
     mutable = [c.value.name for c in artifact.program.constants if c.mutable]
     if mutable:
         raise CacheError(
             "CPP305",
             f"the program keeps %{mutable[0]} from call to call, in the library that runs",
-            "`cpp_wrapper.build(..., source_only=True)` writes the sources; CppOptions(debug_info=True) keeps line tables",
+            "`cpp_wrapper.build(..., source_only=True)` writes the sources; "
+            "CppOptions(debug_info=True) keeps line tables",
         )
     from cpp_wrapper.library.load import load_in_place  # it loads torch
 
@@ -54,9 +56,11 @@ def relocate(
 
 
 def build_in_folder(sources: Sources, folder: Path, options: CppOptions, settings: Settings) -> Path:
-    """Writes a CMake project into `folder`, and beside it a library that is built of these files, in which debuggers find them;
-    returns the library. Its name has a hash of what it is built from, as the dynamic loader takes a path that it knows for the library
-    that it knows. Raises what `cpp_wrapper.build` raises."""
+    """Writes a CMake project into `folder`, builds a library of these files beside it, and returns the library.
+
+    Debuggers find the files. The library's name contains a hash of its sources: the dynamic loader does not load a
+    path twice. Raises the errors of `cpp_wrapper.build`.
+    """
     write_project(sources, folder, options)
     build = Build(sources, options, settings, find_toolchain(settings.compiler), folder=folder)
     code = build.link(build.objects(), needed_libraries(sources))

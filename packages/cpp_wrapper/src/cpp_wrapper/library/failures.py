@@ -1,4 +1,4 @@
-"""Errors of a library, which it raises as text, as exceptions of the classes that other engines raise."""
+"""Converts error texts of a library to exceptions of the classes that other engines raise."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from wrapper_ir.errors import (
 
 _ERROR = re.compile(r"\[((?:WIR|CPP)\d+)\] (.*)", re.DOTALL)
 _OF_PYTHON = re.compile(r"\S+ failed: (?:\w+\.)*(\w+): (.*?)\n\nAt:\n", re.DOTALL)
-"""What torch says of an error in an operator's Python: its class, its text, where it was raised."""
+"""Torch's message for an error in a Python operator: class, text, and where it was raised."""
 _LINALG_ERROR: type[Exception] = vars(torch.linalg)["LinAlgError"]  # torch does not list it for type checkers
 _TORCHS: Mapping[str, type[Exception]] = {
     "OutOfMemoryError": torch.OutOfMemoryError,
@@ -51,7 +51,7 @@ _BY_CODE: Mapping[str, type[CppError]] = {
 
 
 def error_of(text: str) -> Exception:
-    """The error that a library's own text names."""
+    """Returns the exception for an error text of a library."""
     match = _ERROR.match(text)
     if match is None:
         return RuntimeError(text)
@@ -70,31 +70,34 @@ def error_of(text: str) -> Exception:
 
 
 def _operator_failure(message: str) -> Exception:
-    """The error of an operator: of its own class where torch's message tells that, with our message as a note."""
+    """Returns the error of an operator.
+
+    If torch's message names the original class, the error has that class, and our message as a note.
+    """
     factorisation = re.match(r"aten::_linalg_check_errors failed: (.*)", message)
     if factorisation is not None:
         error = _LINALG_ERROR(factorisation[1])
     else:
         match = _OF_PYTHON.match(message)
-        if match is not None and _ERROR.match(match[2]):  # of our operators
+        if match is not None and _ERROR.match(match[2]):  # raised by our operators
             return error_of(match[2])
         kind = None if match is None else _error_class(match[1])
         if match is None or kind is None:
             return ExecutionError("WIR927", message)
-        error = kind.__new__(kind, match[2])  # its own constructor may want other arguments
+        error = kind.__new__(kind, match[2])  # its constructor may need other arguments
     error.add_note(f"[WIR927] {message}")
     return error
 
 
 def _error_class(name: str) -> type[Exception] | None:
-    """The class of exceptions with a name, as torch tells no more of it; None where there are none, or several."""
+    """Returns the only exception class of a name, builtin ones first; None if none exists or several do."""
     if name in _TORCHS:
         return _TORCHS[name]
-    known: dict[type[Exception], None] = {Exception: None}
-    for kind in (found := [Exception]):  # it grows
-        new = [each for each in kind.__subclasses__() if each not in known]
-        known.update(dict.fromkeys(new))
-        found += new
-    named = [kind for kind in known if kind.__name__ == name]
-    own = [kind for kind in named if kind.__module__ == "builtins"] or named
-    return own[0] if len(own) == 1 else None
+    kinds: dict[type[Exception], None] = {Exception: None}
+    for kind in (queue := [Exception]):  # the loop extends it
+        new = [each for each in kind.__subclasses__() if each not in kinds]
+        kinds.update(dict.fromkeys(new))
+        queue += new
+    matches = [kind for kind in kinds if kind.__name__ == name]
+    candidates = [kind for kind in matches if kind.__module__ == "builtins"] or matches
+    return candidates[0] if len(candidates) == 1 else None

@@ -1,4 +1,4 @@
-"""Process groups of a library: what Python does for it before each call, since torch's C shim does not know them."""
+"""Process groups of a library. Python finds them before each call: torch's C shim does not support them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,10 @@ from wrapper_ir_runtime import ProgramGroups, TorchGroups
 
 
 def register_operators(facts: Mapping[str, Any]) -> None:
-    """Registers the operators of a library that this process may lack: those which allocate memory of process groups, and those of torch that
-    it registers only where somebody asks for them. Raises CppError CPP580."""
+    """Registers operators of a library that this process may lack.
+
+    These allocate memory of process groups, or are torch's own that it registers on demand. Raises CppError CPP580.
+    """
     late = any(name.startswith(f"{NAMESPACE}::") for name in (*facts["boxed"], *facts["bridges"]))
     if not late and not facts["sharing"]:
         return
@@ -30,10 +32,10 @@ def register_operators(facts: Mapping[str, Any]) -> None:
 
 
 def group_check(library: ctypes.CDLL, facts: Mapping[str, Any]) -> Callable[[], None] | None:
-    """What a call of the library's program does first; None where it has no process groups.
+    """Returns a check to run before each call of the program; None if it has no process groups.
 
-    Raises NotSupportedError WIR915 and ExecutionError WIR936, and, where processes share memory, ExecutionError WIR933 unless all of them run
-    the same program, which is asked once.
+    The check raises NotSupportedError WIR915 and ExecutionError WIR936. If processes share memory, its first run
+    compares their programs, and raises ExecutionError WIR933 unless all are the same.
     """
     if not facts["groups"]:
         return None
@@ -43,8 +45,11 @@ def group_check(library: ctypes.CDLL, facts: Mapping[str, Any]) -> Callable[[], 
 
 
 class _SharedMemory:
-    """Finds the groups, and compares the programs of their processes before the first call. The library keeps tensors over their memory from
-    call to call, and lets go of them where a group has ended, or its memory is released."""
+    """Finds the groups, and compares the programs of their processes before the first call.
+
+    The library keeps tensors over the groups' memory between calls. It releases them when a group ends or its memory
+    is released.
+    """
 
     def __init__(self, library: ctypes.CDLL, facts: Mapping[str, Any]) -> None:
         from wrapper_ir_torch import (
@@ -54,8 +59,8 @@ class _SharedMemory:
         )  # see `register_operators`
 
         self._library = library
-        found = facts["groups"], facts["device"], facts["ranks"]
-        self._groups = ProgramGroups(TorchGroups(torch), *found, on_new=self._release)
+        names, device, ranks = facts["groups"], facts["device"], facts["ranks"]
+        self._groups = ProgramGroups(TorchGroups(torch), names, device, ranks, on_new=self._release)
         self._agree: Callable[[], None] | None = agreement(facts["sharing"], facts["manifest"])
         for memory in (SYMMETRIC_MEMORY, REGISTERED_MEMORY):
             memory.tell(self._release)
@@ -64,7 +69,7 @@ class _SharedMemory:
         self._groups()
         if self._agree is not None:
             self._agree()
-            self._library.wir_agreed()  # it refuses to run before
+            self._library.wir_agreed()  # until then, the library refuses calls
             self._agree = None
 
     def _release(self) -> None:
@@ -72,10 +77,10 @@ class _SharedMemory:
 
 
 def _require_package() -> None:
-    """The package that has memory of process groups is an extra, as torch is."""
+    """Raises CppError CPP580 without `wrapper_ir_torch`, an optional dependency with memory of process groups."""
     if importlib.util.find_spec("wrapper_ir_torch") is None:
         raise CppError(
             "CPP580",
-            "the library has memory of process groups, which needs wrapper-ir-torch, and that is not installed",
+            "the library has memory of process groups, but wrapper-ir-torch is not installed",
             "pip install 'cpp-wrapper[torch]'",
         )

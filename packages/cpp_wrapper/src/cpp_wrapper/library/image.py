@@ -1,10 +1,11 @@
-"""The file of a library: its code, then the constants, page-aligned, then what a loader must know, as JSON, checksums, and a footer.
+"""The file format of a library: code, page-aligned constants, metadata for loaders as JSON, checksums, a footer.
 
-    ELF | padding | constants | JSON | checksums | "WIRTAIL2", begin and size of the constants, size of the JSON (u64 each)
+    ELF | padding | constants | JSON | checksums | footer
 
-A checksum is the CRC-32 of zip archives: of each MiB of constants, of the code with its padding, of the JSON, and of the checksums
-before with the footer. They show damage. The dynamic loader reads the code only. The library reads the constants from its own
-file, or from where a loader says that the file is: it copies small ones, and maps large ones, which processes share.
+The footer is "WIRTAIL2", then begin and size of the constants, and the size of the JSON (u64 each). Checksums are CRC-32,
+as in zip archives: of each MiB of constants, of the code with its padding, of the JSON, and of the preceding checksums
+with the footer. They detect damage. The dynamic loader reads the code only. The library reads the constants from its file,
+or from the path that a loader sets: it copies small ones and maps large ones, which processes share.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _CHUNK = 1 << 20
 _FOOTER = struct.Struct("<8sQQQ")
 _CHECKSUM = struct.Struct("<I")
 _OTHERS = 3
-"""Checksums after those of the constants: of code, of metadata, of the others with the footer."""
+"""Number of checksums after those of the constants: code, metadata, other checksums with the footer."""
 _MAGIC = b"WIRTAIL2"
 _MAX_METADATA = 1 << 30
 _HINT = "build it with cpp_wrapper.build"
@@ -38,8 +39,10 @@ _HINT = "build it with cpp_wrapper.build"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image:
-    """Where a library lies in a file: `nbytes` from `begin` on, of which the first `code_nbytes` are what the dynamic loader
-    reads, with the checksum `code_checksum`; `facts` is its metadata."""
+    """The location of a library in a file: `nbytes` bytes from `begin` on.
+
+    The dynamic loader reads the first `code_nbytes`, with checksum `code_checksum`. `facts` is the metadata.
+    """
 
     path: Path
     begin: int
@@ -50,27 +53,27 @@ class Image:
 
 
 def constant_checksums(constants: Sequence[Blob]) -> bytes:
-    """The checksum of each chunk of the constants' bytes, as they are in a file."""
-    found: list[bytes] = []
-    running, room = 0, _CHUNK
+    """Returns the checksum of each chunk of the constants' bytes, as stored in a file."""
+    checksums: list[bytes] = []
+    crc, free = 0, _CHUNK
     for piece in _pieces(constants):
         rest = piece
         while len(rest) > 0:
-            taken, rest = rest[:room], rest[room:]
-            running, room = zlib.crc32(taken, running), room - len(taken)
-            if room == 0:
-                found.append(_CHECKSUM.pack(running))
-                running, room = 0, _CHUNK
-    return b"".join(found) + (_CHECKSUM.pack(running) if room < _CHUNK else b"")
+            head, rest = rest[:free], rest[free:]
+            crc, free = zlib.crc32(head, crc), free - len(head)
+            if free == 0:
+                checksums.append(_CHECKSUM.pack(crc))
+                crc, free = 0, _CHUNK
+    return b"".join(checksums) + (_CHECKSUM.pack(crc) if free < _CHUNK else b"")
 
 
 def _pieces(constants: Sequence[Blob]) -> Iterator[memoryview]:
-    """The constants' bytes in order, with the gaps that align them."""
-    written = 0
+    """Yields the constants' bytes in order, with the gaps that align them."""
+    end = 0
     for blob in constants:
-        yield memoryview(bytes(blob.offset - written))
+        yield memoryview(bytes(blob.offset - end))
         yield blob.data
-        written = blob.offset + blob.nbytes
+        end = blob.offset + blob.nbytes
 
 
 def write_image(file: BinaryIO, code: bytes, constants: Sequence[Blob], metadata: str) -> None:
@@ -90,7 +93,10 @@ def write_image(file: BinaryIO, code: bytes, constants: Sequence[Blob], metadata
 
 
 def read_image(path: Path, begin: int = 0, nbytes: int | None = None) -> Image:
-    """Reads the metadata of a library without running its code. Raises CacheError CPP304 for another kind of file and for a damaged one."""
+    """Reads the metadata of a library without running its code.
+
+    Raises CacheError CPP304 for another kind of file and for a damaged one.
+    """
     try:
         with opened(path) as file:
             size = file.seek(0, os.SEEK_END) - begin if nbytes is None else nbytes
@@ -117,7 +123,7 @@ def read_image(path: Path, begin: int = 0, nbytes: int | None = None) -> Image:
 
 
 def read_code(image: Image) -> bytes:
-    """The code of a library. Raises CacheError CPP304 where it is damaged."""
+    """Reads the code of a library. Raises CacheError CPP304 if it is damaged."""
     try:
         with opened(image.path) as file:
             file.seek(image.begin)

@@ -1,4 +1,7 @@
-"""Opens libraries: the code by the dynamic loader, from a copy in memory; the constants are copied or mapped from the file."""
+"""Loads compiled libraries.
+
+Code is loaded with dlopen from a copy in memory. Constants are copied or memory-mapped from the file.
+"""
 
 from __future__ import annotations
 
@@ -28,25 +31,26 @@ _HINT = "build it with cpp_wrapper.build, for this torch and this machine"
 
 
 def load(path: str | Path, device: int | None = None, *, check_constants: bool = True) -> LoadedProgram:
-    """Opens a library or a package: a callable with the model's own signature and result structure; its method `boxed` takes
-    `main`'s flat arguments in a list, which it empties. Any number of threads may call it, as far as the program writes no
-    constants. Nothing is extracted, and no program is started.
+    """Loads a library or a package as a callable with the model's signature and result structure.
 
-    A program for a CUDA device runs on the one with the index `device`; None: on the current one.
+    Its method `boxed` accepts `main`'s flat arguments in a list, and empties the list. Any number of threads may call
+    it unless the program writes constants. Nothing is extracted, and no process is started.
 
-    `check_constants` compares the constants with their checksums, which reads all of them; switch it off where start-up time counts
-    more, and the file was checked before. Code and metadata are compared in any case.
+    A program for a CUDA device runs on the one with index `device`; None: on the current one.
 
-    Raises CacheError CPP304 for a file that is damaged or not a library of this package, IsaError CPP201 where the processor lacks
-    instructions, CppError CPP580 without torch, NotSupportedError WIR914 and WIR919 for operators that torch does not have, or has
-    with another schema. Calls raise ExecutionError (WIR92n), LaunchError, and
-    ArtifactError WIR713 where the file was written in place and its constants are mapped (4 MiB and more).
+    `check_constants` compares the constants with their checksums, which reads all of them. Disable it to start faster
+    if the file was checked before. Code and metadata are always compared.
+
+    Raises CacheError CPP304 for a file that is damaged or not a library of this package, IsaError CPP201 if the
+    processor lacks instructions, CppError CPP580 without torch, NotSupportedError WIR914 and WIR919 for operators that
+    torch lacks, or has with another schema. Calls raise ExecutionError (WIR92n), LaunchError, and ArtifactError WIR713
+    if the file was overwritten in place while its constants are mapped (4 MiB and more).
     """
     return _load(Path(path).resolve(), device, check_constants, in_place=False)
 
 
 def load_in_place(path: Path, device: int | None = None) -> LoadedProgram:
-    """`load`, by the library's own path, by which debuggers find it. The file must not be replaced as long as the process runs."""
+    """Loads a library by its path, where debuggers find it. The file must not change while the process runs."""
     return _load(path, device, check_constants=True, in_place=True)
 
 
@@ -79,27 +83,31 @@ def _load(path: Path, device: int | None, check_constants: bool, *, in_place: bo
 
 
 def _on_device(facts: Mapping[str, Any], index: int | None) -> Mapping[str, Any]:
-    """The metadata of a program for a CUDA device, as of one that was captured for the device `index`."""
-    captured, chosen = facts["device"], f"cuda:{current_device() if index is None else index}"
-    inputs = [{**one, "device": chosen} if one.get("device") == captured else one for one in facts["inputs"]]
-    return {**facts, "device": chosen, "inputs": inputs}
+    """Returns the metadata of a program for a CUDA device, changed to the device `index`."""
+    captured, device = facts["device"], f"cuda:{current_device() if index is None else index}"
+    inputs = [{**one, "device": device} if one.get("device") == captured else one for one in facts["inputs"]]
+    return {**facts, "device": device, "inputs": inputs}
 
 
 def metadata(path: str | Path) -> Mapping[str, Any]:  # Any: JSON
-    """What a library or a package says of itself, without running it: `inputs`, `results`, `constants` (their names) and
-    `signature`. Raises CacheError CPP304."""
+    """Reads the metadata of a library or a package without running it.
+
+    Keys: `inputs`, `results`, `constants` (their names), `signature` and others. Raises CacheError CPP304.
+    """
     return find_image(Path(path)).facts
 
 
 @contextmanager
 def _code(code: bytes, name: str) -> Iterator[str]:
-    """A name for the dynamic loader, of a copy of the code: what others write into the file later does not reach it. The loader takes
-    a name that it knows for the library that it knows: so each load has a name of its own."""
+    """Yields a path of a copy of the code in memory, which later writes to the file do not change.
+
+    The path is different for each load: the dynamic loader does not load a path twice.
+    """
     descriptor = os.memfd_create(name[:200], os.MFD_CLOEXEC)
     try:
-        left = memoryview(code)
-        while len(left) > 0:
-            left = left[os.write(descriptor, left) :]
+        rest = memoryview(code)
+        while len(rest) > 0:
+            rest = rest[os.write(descriptor, rest) :]
         yield _new_name(descriptor)
     finally:
         os.close(descriptor)
@@ -109,12 +117,12 @@ _numbers = itertools.count()
 
 
 def _new_name(descriptor: int) -> str:
-    """A path of a descriptor that no load had before, although descriptors are used again: a number stands in its slashes."""
+    """Returns a new path of a descriptor, although descriptors are reused: slashes encode a running number."""
     number = "".join("/." if bit == "1" else "//" for bit in f"{next(_numbers):b}")
     return f"/proc{number}/self/fd/{descriptor}"
 
 
 def _without_copies(signature: ir.Signature) -> ir.Signature:
-    """The library itself writes results back; the caller's tensors have been written then."""
-    written = dict.fromkeys((*signature.written, *(back.leaf for back in signature.write_backs)))
-    return dataclasses.replace(signature, write_backs=(), written=tuple(written))
+    """Returns the signature with write-backs as written inputs: the library itself copies results back."""
+    leaves = dict.fromkeys((*signature.written, *(back.leaf for back in signature.write_backs)))
+    return dataclasses.replace(signature, write_backs=(), written=tuple(leaves))

@@ -1,6 +1,6 @@
-"""Operators of a library against those that are installed: torch's dispatcher takes what it is given, whatever its schema says.
+"""Compares operators of a library with the installed ones: torch's stable dispatcher does not check arguments.
 
-torch's own loaders do not ask.
+Torch's loaders do not compare them.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from wrapper_ir.errors import NotSupportedError
 
 
 def require_operators(facts: Mapping[str, Any]) -> None:  # Any: JSON
-    """Holds what a library calls against what torch has. Raises NotSupportedError WIR914 for an operator that it does not have and
-    WIR919 for one that does more than is declared, or takes other arguments."""
+    """Compares the operators that a library calls with torch's.
+
+    Raises NotSupportedError WIR914 for a missing operator, and WIR919 for one with undeclared effects or other
+    arguments.
+    """
     for fields in facts["operators"]:
         tags = tuple(map(ir.ExternTag, fields["tags"]))
         extern = ir.ExternDef(schema=fields["schema"], tags=tags, symmetric=tuple(fields["symmetric"]))
@@ -28,7 +31,7 @@ def require_operators(facts: Mapping[str, Any]) -> None:  # Any: JSON
 
 
 def _installed(name: str) -> str:
-    """The schema of the operator that is installed under a name; '' where none is."""
+    """Returns the schema of the installed operator of a name; '' if none is."""
     base, _, overload = name.partition(".")
     try:
         return str(torch._C._get_schema(base, "" if overload == "default" else overload))
@@ -46,11 +49,12 @@ def _require_types(name: str, arguments: Sequence[str], returns: Sequence[str]) 
     if not fits or _plain(returns) != _plain([one.type for one in schema.returns]):
         raise NotSupportedError(
             "WIR919",
-            f"operator {name} is called as ({', '.join(arguments)}) -> ({', '.join(returns)}), and installed with another schema",
+            f"operator {name} is called as ({', '.join(arguments)}) -> ({', '.join(returns)}), "
+            "and installed with another schema",
             hint=f"declare {installed}",
         )
 
 
 def _plain(types: Sequence[str]) -> list[str]:
-    """What the dispatcher tells apart: symbolic numbers are numbers there, and lists have any length."""
+    """Returns types as the dispatcher distinguishes them: symbolic numbers are numbers, lists have any length."""
     return [re.sub(r"\[\d+\]", "[]", type.replace("SymInt", "int")) for type in types]

@@ -1,6 +1,6 @@
-"""Packages: `.pt2` archives with one library, as torch's package loaders read them.
+"""Packages: `.pt2` archives with one library, for torch's package loaders.
 
-Members are stored as they are, and the library begins at a page: it is mapped from the archive.
+Members are not compressed, and the library begins at a page boundary: it is mapped from the archive.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ _FOLDER = f"{_ROOT}/data/aotinductor/model"
 _LIBRARY = f"{_FOLDER}/model.wrapper.so"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _LOCAL = struct.Struct("<4s22xHH")
-"""A member's header in place: its lengths of name and extra field are what counts."""
+"""The local header of a member; only the lengths of its name and extra field are read."""
 _PADDING = 0x4246
-"""The extra field that torch's own writer pads with."""
+"""The extra field with which torch pads."""
 
 
 def write_package(path: Path, device: str, write_library: Callable[[BinaryIO], None]) -> None:
-    """Writes an archive whose library `write_library` writes. Raises OSError."""
+    """Writes an archive; `write_library` writes its library. Raises OSError."""
     with zipfile.ZipFile(path, "w", allowZip64=True) as archive:
         for name, text in (
             ("archive_format", "pt2"),
@@ -41,7 +41,8 @@ def write_package(path: Path, device: str, write_library: Callable[[BinaryIO], N
         ):
             archive.writestr(_member(f"{_ROOT}/{name}"), text)
         member = _member(_LIBRARY)
-        begin = archive.fp.tell() + _LOCAL.size + len(member.filename.encode())  # type: ignore[union-attr]  # open
+        assert archive.fp is not None  # the archive is open
+        begin = archive.fp.tell() + _LOCAL.size + len(member.filename.encode())
         zip64 = 20  # bytes of a header for more than 4 GB
         padding = -(begin + zip64 + 4) % PAGE
         member.extra = struct.pack("<HH", _PADDING, padding) + bytes(padding)
@@ -50,12 +51,12 @@ def write_package(path: Path, device: str, write_library: Callable[[BinaryIO], N
 
 
 def _member(name: str) -> zipfile.ZipInfo:
-    """The same bytes for the same library, whenever it is built."""
+    """Returns a member with a fixed time: the same library always has the same bytes."""
     return zipfile.ZipInfo(name, _EPOCH)
 
 
 def find_image(path: Path) -> Image:
-    """The library in an archive, or the file itself where it is not one. Raises CacheError CPP304."""
+    """Finds the library in an archive, or reads the file itself as one. Raises CacheError CPP304."""
     if path.suffix != SUFFIX:
         return read_image(path)
     try:

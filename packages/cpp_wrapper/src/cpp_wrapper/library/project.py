@@ -1,4 +1,4 @@
-"""A library's sources as a CMake project that needs nothing of this package."""
+"""Writes a library's sources as a CMake project that does not need this package."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from cpp_wrapper.library.image import constant_checksums
 from cpp_wrapper.sources.program import Sources
 
 _HEAD = """\
-# A library of a program, with AOTInductor's interface: torch's runners and cpp_wrapper's C++ runner open it.
+# A library of a program with AOTInductor's interface, for torch's runners and cpp_wrapper's C++ runner.
 #
 #   cmake -S . -B build -DTORCH_INCLUDE_DIR=.../torch/include && cmake --build build
 #
-# TORCH_INCLUDE_DIR is needed for kernels alone, and only for headers. torch's libraries are not: the library is linked to a
-# stub of their name. CMAKE_CXX_FLAGS are appended to each unit's own flags. To compile for another machine, give a
-# toolchain file; its instruction set must be one that the kernels were written for.
+# Only kernels need TORCH_INCLUDE_DIR, for headers. The library is linked with stubs of torch's libraries.
+# CMAKE_CXX_FLAGS are appended to each unit's flags. To compile for another machine, use a toolchain file; the kernels
+# must have been written for its instruction set.
 cmake_minimum_required(VERSION 3.18)
 project(model LANGUAGES C CXX ASM)
 set(TORCH_INCLUDE_DIR "" CACHE PATH "The folder of torch's headers")
@@ -47,7 +47,7 @@ set_source_files_properties(constants.s PROPERTIES COMPILE_OPTIONS "-I${{CMAKE_C
 """
 _KERNELS = """\
 if(NOT EXISTS "${TORCH_INCLUDE_DIR}/torch/csrc/inductor/cpp_prefix.h")
-  message(FATAL_ERROR "The kernels include torch's headers: give -DTORCH_INCLUDE_DIR=.../torch/include")
+  message(FATAL_ERROR "The kernels include torch's headers: set -DTORCH_INCLUDE_DIR=.../torch/include")
 endif()
 target_include_directories(model SYSTEM PRIVATE ${TORCH_INCLUDE_DIR} ${TORCH_INCLUDE_DIR}/torch/csrc/api/include)
 """
@@ -68,12 +68,12 @@ wir_checksums_begin:
 .section .note.GNU-stack,"",%progbits
 """
 _GCC_ONLY = ("-fexcess-precision=fast", "-fno-tree-loop-vectorize")
-"""Flags that other compilers do not know."""
+"""Flags that other compilers do not support."""
 _OPENMP = ("-fopenmp",)  # found by CMake
 
 
 def cmake_prefix_path() -> Path:
-    """The folder of the C++ runner's CMake package, for `CMAKE_PREFIX_PATH`."""
+    """Returns the folder of the C++ runner's CMake package, for `CMAKE_PREFIX_PATH`."""
     return Path(__file__).parents[1] / "cmake"
 
 
@@ -90,16 +90,16 @@ def write_project(sources: Sources, folder: Path, options: CppOptions) -> Path:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as name:
-            written = Path(name)
-            with open(written / "constants.bin", "wb") as file:
+            stage = Path(name)
+            with open(stage / "constants.bin", "wb") as file:
                 for blob in sources.constants:
                     file.seek(blob.offset)
                     file.write(blob.data)
-            (written / "checksums.bin").write_bytes(constant_checksums(sources.constants))
+            (stage / "checksums.bin").write_bytes(constant_checksums(sources.constants))
             for name, text in files.items():
-                (written / name).write_text(text, encoding="utf-8")
+                (stage / name).write_text(text, encoding="utf-8")
             folder.mkdir(exist_ok=True)
-            for path in written.iterdir():  # nothing of an older project is replaced before all is written
+            for path in stage.iterdir():  # replace files of an older project only after all are written
                 path.replace(folder / path.name)
     except OSError as error:
         raise CacheError("CPP303", f"the project cannot be written to {folder}: {error}") from error
@@ -121,7 +121,7 @@ def _cmake(sources: Sources, options: CppOptions) -> str:
 
 
 def _options(flags: Sequence[str]) -> str:
-    """A unit's own flags, as a list of CMake."""
+    """Returns a unit's flags as a CMake list."""
     return ";".join(
         f"$<$<CXX_COMPILER_ID:GNU>:{flag}>" if flag in _GCC_ONLY else flag
         for flag in flags

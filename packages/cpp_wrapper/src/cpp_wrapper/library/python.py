@@ -34,7 +34,7 @@ from wrapper_ir_runtime import (
 from wrapper_ir_runtime.trees import container_maker, flatten, tree_keys
 
 _T = TypeVar("_T")
-# Any in this file: the caller's arguments, and records that the library reads
+# Any in this file: the caller's arguments, and tuples that the library reads
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _KINDS = {ir.TreeKind.LEAF: 0, ir.TreeKind.TUPLE: 1, ir.TreeKind.LIST: 2, ir.TreeKind.DICT: 3}
 _OTHER = 4
@@ -56,13 +56,13 @@ class LoadedProgram:
         self._inputs = tuple(_input(dict(fields)) for fields in facts["inputs"])
         self._tensors = [n for n, i in enumerate(self._inputs) if isinstance(i, TensorInput)]
         self._guard = InputGuard(torch, *self._inputs)
-        record = _record(self, signature, self._guard, self._inputs, facts["results"])
+        info = _binding_info(self, signature, self._guard, self._inputs, facts["results"])
         bind = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(("wir_python", library))
-        found: object = bind(record)
-        if isinstance(found, str):  # why there is none
-            raise error_of(found)
+        bound: object = bind(info)
+        if isinstance(bound, str):  # an error
+            raise error_of(bound)
         self._call, self._run, self._container = cast(
-            "tuple[Callable[..., Any], Callable[..., tuple[Any, ...]], int]", found
+            "tuple[Callable[..., Any], Callable[..., tuple[Any, ...]], int]", bound
         )
         check = group_check(library, facts)
         if check is not None:
@@ -73,34 +73,36 @@ class LoadedProgram:
         return self._call(*args, **kwargs)
 
     def boxed(self, args: list[Any]) -> tuple[Any, ...]:
-        """`main` on flat arguments, in a list that it empties; its results."""
-        given = tuple(args)
+        """Runs `main` on flat arguments, empties their list, and returns the results."""
+        flat = tuple(args)
         args.clear()
-        return self._run_flat(given)
+        return self._run_flat(flat)
 
     def run_as(self, other: LoadedProgram) -> None:
-        """Calls run the library of `other` from now on, which was built of the same program; calls that run now end in the old one.
-        Values that constants were given stay behind."""
-        self._successor = other  # whose methods its library calls
+        """Runs later calls in the library of `other`, which was built from the same program.
+
+        Current calls end in the old one. Updated values of constants are not transferred.
+        """
+        self._successor = other  # the library calls methods of `other`
         self._library, self.path, self._container = other._library, other.path, other._container
         self._call, self._run = other._call, other._run
 
     def run_into(self, outputs: Sequence[torch.Tensor], *args: Any, **kwargs: Any) -> None:
-        """As a call, but with its results in tensors of the caller: one for each output that is a tensor, in order.
+        """Calls the program and writes its results into the caller's tensors, one for each tensor output, in order.
 
-        They have the outputs' dtypes, sizes and device, any strides, and overlap neither one another nor arguments. Raises
-        OutputError CPP610 where one does not, with nothing written to them, and what calls raise.
+        They have the outputs' dtypes, sizes and device, any strides, and overlap neither each other nor arguments.
+        Otherwise raises OutputError CPP610 and writes nothing. Raises the errors of calls.
         """
         leaves = self._convention.leaves(args, kwargs)
-        given = tuple(self._convention.arguments(leaves))
-        made = self._convention.finish(leaves, self._run_flat(given))
-        found = flatten(self._signature.outputs, made, self._caller.containers)
-        results = [one for one in found if isinstance(one, torch.Tensor)]
+        flat = tuple(self._convention.arguments(leaves))
+        result = self._convention.finish(leaves, self._run_flat(flat))
+        outputs_flat = flatten(self._signature.outputs, result, self._caller.containers)
+        results = [one for one in outputs_flat if isinstance(one, torch.Tensor)]
         for number, target in enumerate(outputs):
             if type(target) not in _PLAIN:
                 message = f"output {number}: expected a plain tensor, got {type(target).__name__}"
                 raise OutputError("CPP610", message)
-        rows = (outputs, results, [one for one in given if isinstance(one, torch.Tensor)])
+        rows = (outputs, results, [one for one in flat if isinstance(one, torch.Tensor)])
         offset = tensor_offset()
         counted: list[object] = []
         for row in rows:
@@ -112,11 +114,12 @@ class LoadedProgram:
             raise error_of(self._text())
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
-        """Raises CopyError CPP611: constants and code are the library's."""
+        """Raises CopyError CPP611: the library owns constants and code."""
         raise CopyError(
             "CPP611",
-            f"the program of {self.path} is not copied, and not pickled",
-            "cpp_wrapper.load makes another one of the file, also in another process; constants begin as they were built",
+            f"the program of {self.path} cannot be copied or pickled",
+            "cpp_wrapper.load opens the file again, also in another process; "
+            "constants then have the values of the build",
         )
 
     # --- constants
@@ -134,11 +137,12 @@ class LoadedProgram:
         is_inactive: bool = False,
         is_borrowed: bool = False,
     ) -> None:
-        """New values for constants by any of their names, from the next call on; calls that run now go on with the old ones.
+        """Sets constants, by any of their names, for later calls; current calls continue with the old values.
 
-        `is_full`: all constants must be there. `is_inactive`: changes the set that `swap_constants` makes active.
-        `is_borrowed`: the tensors' memory is used where it is all that is stored under a constant, and must not change; else
-        it is copied. Raises ConstantError CPP530 for unknown names, and tensors of another dtype, shape or device.
+        `is_full`: all constants must be given. `is_inactive`: changes the set that `swap_constants` activates.
+        `is_borrowed`: uses a tensor's memory, which must not change, if the constant's storage has no other constant;
+        otherwise it is copied. Raises ConstantError CPP530 for unknown names, and tensors of another dtype, shape or
+        device.
         """
         names = (ctypes.c_char_p * len(values))(*(name.encode() for name in values))
         offset = tensor_offset()
@@ -147,8 +151,10 @@ class LoadedProgram:
         self._ask("wir_update", names, handles, ctypes.c_size_t(len(values)), *flags)
 
     def swap_constants(self) -> None:
-        """Makes the inactive constants active, and the active ones inactive, between calls. Raises ConstantError CPP531
-        where there are none."""
+        """Exchanges active and inactive constants between calls.
+
+        Raises ConstantError CPP531 if there are no inactive ones.
+        """
         self._ask("AOTInductorModelContainerSwapConstantBuffer")
 
     def free_inactive_constants(self) -> None:
@@ -160,35 +166,35 @@ class LoadedProgram:
             raise error_of(self._text())
 
     def _text(self) -> str:
-        told = ctypes.c_char_p()
-        self._library.AOTInductorGetLastError(ctypes.byref(told))
-        return (told.value or b"").decode(errors="replace")
+        message = ctypes.c_char_p()
+        self._library.AOTInductorGetLastError(ctypes.byref(message))
+        return (message.value or b"").decode(errors="replace")
 
-    # --- calls that the library does not bind itself
+    # --- calls that the library does not bind
 
     def _slow(self, *args: Any, **kwargs: Any) -> Any:
         leaves = self._convention.leaves(args, kwargs)
         results = self._run_flat(tuple(self._convention.arguments(leaves)))
         return self._convention.finish(leaves, results)
 
-    def _run_flat(self, given: tuple[Any, ...]) -> tuple[Any, ...]:
-        if len(given) != len(self._inputs):
+    def _run_flat(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        if len(args) != len(self._inputs):
             names = [one.name for one in self._inputs]
-            raise ArgumentError("WIR926", f"expected {len(names)} arguments {names}, got {len(given)}")
-        plain = len(self._tensors) == len(given)
-        if not plain or torch._C._len_torch_dispatch_stack() or not self._guard.match(*given):
-            self._guard.check(*given)
-        if torch._C._is_any_autocast_enabled():  # the program says what its operators compute with
+            raise ArgumentError("WIR926", f"expected {len(names)} arguments {names}, got {len(args)}")
+        plain = len(self._tensors) == len(args)
+        if not plain or torch._C._len_torch_dispatch_stack() or not self._guard.match(*args):
+            self._guard.check(*args)
+        if torch._C._is_any_autocast_enabled():  # the program fixes the dtypes of its operators
             with torch._C._DisableAutocast():
-                return self._run(*given)
-        return self._run(*given)
+                return self._run(*args)
+        return self._run(*args)
 
 
 keep_from_dynamo(torch, LoadedProgram.__call__, LoadedProgram.boxed, LoadedProgram.run_into)
 
 
 def _after(check: Callable[[], None], call: Callable[..., _T]) -> Callable[..., _T]:
-    """The call, after a check."""
+    """Returns a call that runs a check first."""
 
     def checked(*args: Any, **kwargs: Any) -> _T:
         check()
@@ -204,17 +210,17 @@ def _input(fields: dict[str, Any]) -> Input:
     return TensorInput(**{**fields, **lists})
 
 
-# --- what the library reads
+# --- data for the library
 
 
-def _record(
+def _binding_info(
     program: LoadedProgram,
     signature: ir.Signature,
     guard: InputGuard,
     inputs: Sequence[Input],
     results: Sequence[str],
 ) -> tuple[Any, ...]:
-    """In the order in which `wir_python` reads it."""
+    """Returns the tuple that `wir_python` reads, in its order."""
     caller = TorchCaller(torch)
     is_plain, built = _is_plain(signature), _built(signature, caller.containers)
     no_arguments = ir.TreeSpec(kind=ir.TreeKind.TUPLE)
@@ -251,20 +257,23 @@ def _record(
 
 
 def _without_owner(method: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that does not keep its object: the garbage collector does not see what the library holds, so a program that the
-    library holds is never freed. A call that reaches the method is made through the object, which lives until it returns."""
+    """Returns a method with a weak reference to its object.
+
+    The garbage collector does not see references of the library, so a strong one would never be freed. A call goes
+    through the object, which therefore lives until the call returns.
+    """
     bound = weakref.WeakMethod(method)
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        found = bound()
-        assert found is not None
-        return found(*args, **kwargs)
+        strong = bound()
+        assert strong is not None
+        return strong(*args, **kwargs)
 
     return call
 
 
 def _is_plain(signature: ir.Signature) -> bool:
-    """Whether the library itself may bind arguments."""
+    """Returns whether the library itself can bind arguments."""
     changes = (
         *signature.same,
         *signature.shared,
@@ -281,8 +290,10 @@ def _is_plain(signature: ir.Signature) -> bool:
 
 
 def _built(signature: ir.Signature, containers: Containers) -> tuple[Any, ...] | None:
-    """The tree of outputs where the library itself may make them. None where it may not, or where a class is missing: a call
-    says so then, and boxed calls go on."""
+    """Returns the tree of outputs if the library itself can build them.
+
+    Returns None if it cannot, or if a class is missing: calls then report that, and boxed calls work.
+    """
     outputs, simple = (ir.ResultOutput, ir.InputOutput), (int, float, bool, str, type(None))
     is_plain = all(
         isinstance(b, outputs)
@@ -307,7 +318,7 @@ def _is_known(tree: ir.TreeSpec) -> bool:
 
 
 def _tree(tree: ir.TreeSpec, containers: Containers | None = None) -> tuple[Any, ...]:
-    """Kind, children, keys, and what makes a container of another class than those of `_KINDS`."""
+    """Returns kind, children, keys, and the constructor of a container whose kind is not in `_KINDS`."""
     keys = tuple(tree_keys(tree)) if tree.kind is ir.TreeKind.DICT else ()
     make = None if tree.kind in _KINDS else container_maker(tree, containers)
     return (
@@ -327,4 +338,4 @@ def _binding(binding: object, native: Callable[[ir.Arg], Any]) -> tuple[Any, ...
         case ir.ConstantOutput(value=value):
             return ord("o"), 0, literal(value, native)
         case _:
-            raise AssertionError(binding)  # as `_is_plain` says
+            raise AssertionError(binding)  # `_built` excludes them

@@ -1,4 +1,4 @@
-"""Writes launches of kernels, and what takes nested results apart; `operators.py` writes calls of operators."""
+"""Writes launches of kernels and reads of nested results; `operators.py` writes calls of operators."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from wrapper_ir_lowering import steps
 
 
 def launch(step: steps.Launch, scope: FunctionScope) -> None:
-    """A call of the function that `program.py` or `gpu.py` writes for the kernel; of several that compute the same, sizes choose
-    when it is called."""
+    """Writes a call of the function that `program.py` or `gpu.py` writes for the kernel.
+
+    For several equivalent kernels, writes a `switch` that chooses by sizes at run time.
+    """
     kernel, values = step.kernel, [arg for _, arg in step.args]
     if not isinstance(kernel, ir.MultiKernel):
         _launch(kernel, values, step.grid, step, scope)
@@ -43,7 +45,7 @@ def _launch_variant(
 
 
 def _distance(variant: ir.Variant, values: Sequence[ir.Arg], scope: FunctionScope) -> str:
-    """How far the sizes of its tensors are from those that a kernel was made for."""
+    """Returns text for the distance between sizes of tensors and the size hints of a kernel."""
     types = [v.type for v in values if isinstance(v, ir.Value) and ir.is_tensor(v)]
     shapes = [type.sizes for type in types]
     pairs = [pair for sizes, hints in zip(shapes, variant.hints) for pair in zip(sizes, hints)]
@@ -95,7 +97,7 @@ def _argument(param: ir.KernelParam, arg: ir.Arg, scope: FunctionScope) -> str:
 
 
 def unpack(step: steps.Unpack, scope: FunctionScope) -> None:
-    """Another handle of one of the results, or a number."""
+    """Writes another handle of one of the results, or names a number."""
     place = scope.places.get(step.source, {}).get(step.path)
     if place is None and not step.path:
         place = scope.handle(step.source)

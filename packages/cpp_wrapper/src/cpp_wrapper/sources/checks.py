@@ -18,7 +18,7 @@ _READS = {SymKind.INT: "item_int", SymKind.FLOAT: "item_float", SymKind.BOOL: "i
 
 
 def check_inputs(step: steps.CheckInputs, scope: FunctionScope) -> None:
-    """One call for each argument. Numbers come as tensors without dimensions, and are read here."""
+    """Writes a call for each argument. Numbers arrive as tensors without dimensions and are read here."""
     for value, want in step.inputs:
         if isinstance(want, NumberInput):
             _number(value, want, scope)
@@ -32,7 +32,7 @@ def check_inputs(step: steps.CheckInputs, scope: FunctionScope) -> None:
 
 
 def check_storages(step: steps.CheckStorages, scope: FunctionScope) -> None:
-    """A comparison for each argument."""
+    """Writes a comparison for each argument."""
     for value, want in step.storages:
         scope.line(f"expect_storage({scope.handle(value)}, {cpp_string(want.name)});")
 
@@ -62,7 +62,7 @@ def _number(value: ir.Value, want: NumberInput, scope: FunctionScope) -> None:
 
 
 def check_layout(step: steps.CheckLayout, scope: FunctionScope) -> None:
-    """Sizes and strides, then the address."""
+    """Writes a check of sizes and strides, then of the address."""
     handle, name, message = scope.handle(step.value), cpp_string(step.value.name), cpp_string(step.message)
     layout = f"{scope.numbers_text(step.sizes)}, {scope.numbers_text(step.strides)}"
     scope.line(f"check_layout({handle}, {layout}, {name}, {message});")
@@ -71,7 +71,7 @@ def check_layout(step: steps.CheckLayout, scope: FunctionScope) -> None:
 
 
 def check_result(step: steps.CheckResult, scope: FunctionScope) -> None:
-    """One call that looks at all that may be open: it costs less than a call for each."""
+    """Writes one call for all properties: it costs less than a call for each."""
     type = step.value.type
     place = ", run.gpu" if scope.on_gpu(type.device) else ""
     texts = f"{dtype_text(type.dtype)}, {cpp_string(step.value.name)}"
@@ -83,33 +83,36 @@ def check_result(step: steps.CheckResult, scope: FunctionScope) -> None:
 
 
 def check_apart(step: steps.CheckApart, scope: FunctionScope) -> None:
-    """A call a pair: only unknown operators have this check."""
+    """Writes a call for each pair: only unknown operators have this check."""
     for operand in step.operands:
         name = cpp_string(step.value.name)
         scope.line(f"check_apart({scope.handle(step.value)}, {scope.handle(operand)}, {name});")
 
 
 def check_alignment(step: steps.CheckAlignment, scope: FunctionScope) -> None:
-    """The address."""
+    """Writes a check of the address."""
     texts = f"{cpp_string(step.value.name)}, {cpp_string(step.message)}"
     scope.line(f"check_alignment({scope.handle(step.value)}, {step.alignment}, {texts});")
 
 
 def check_condition(step: steps.CheckCondition, scope: FunctionScope) -> None:
-    """A comparison."""
+    """Writes an `if` that fails."""
     message = cpp_string(f"{step.message or 'assertion failed'}: {step.condition}")
     scope.line(f'if (!({scope.truth(step.condition)})) fail("WIR920", {message});')
 
 
 def check_finite(step: steps.CheckFinite, scope: FunctionScope) -> None:
-    """Two operators of torch."""
+    """Writes a call that runs two operators of torch."""
     texts = f"{cpp_string(step.value.name)}, {cpp_string(step.message)}"
     scope.line(f"check_finite({scope.handle(step.value)}, {texts});")
 
 
 def check_groups(step: steps.CheckGroups, scope: FunctionScope) -> None:
-    """The shim does not know process groups: the loader of Python looks for them before a call, elsewhere the first collective of a group
-    that is missing fails. Where processes share memory, it must have compared their programs."""
+    """Writes a comment; if processes share memory, a check that the loader has compared their programs.
+
+    The shim does not support process groups: Python's loader finds them before a call. In other processes the first
+    collective of a missing group fails.
+    """
     scope.line(f"// process groups: {cpp_line_comment(', '.join(step.groups))}")
     if step.sharing:
         scope.line(f"require_agreement({cpp_string(_sharing_text(step, scope))});")

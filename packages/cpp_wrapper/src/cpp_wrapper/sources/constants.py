@@ -1,4 +1,4 @@
-"""Where the bytes of constants lie in a library, and how their tensors are made when it is loaded."""
+"""Locations of constants in a library, and the code that creates their tensors when it is loaded."""
 
 from __future__ import annotations
 
@@ -17,9 +17,11 @@ _ALIGNMENT = 64
 
 @dataclass(frozen=True, slots=True)
 class Blob:
-    """The bytes under one constant, or under several: `data` begins `offset` bytes after the first constant. `number` is its
-    place in the library's table; `is_owned`: each loaded library has a copy, since somebody may write it. `kind` is one of the
-    runtime's `Blob::Kind`."""
+    """The bytes of one constant, or of several with shared storage.
+
+    `data` begins `offset` bytes after the first constant. `number` is the row in the library's table. `is_owned`: each
+    loaded library has a copy, since the program or a caller may write it. `kind` is one of the runtime's `Blob::Kind`.
+    """
 
     name: str
     number: int
@@ -31,52 +33,54 @@ class Blob:
 
 
 def place_constants(plan: Plan) -> dict[str, Blob]:
-    """Every constant's bytes once, each aligned, by the names of their data. Raises EmitError CPP503 for constants that
-    are packed, on another device than the program, or without data."""
+    """Returns the aligned bytes of all constants, without duplicates, by the names of their data.
+
+    Raises EmitError CPP503 for constants that are packed, on another device than the program, or without data.
+    """
     target = plan.program.target.device
-    sizes, shown = {held.name: held.nbytes for held in plan.bytes}, _shown(plan)
-    owned = {c.data_name for c in plan.program.constants if c.mutable or c.value in shown}
-    found: dict[str, Blob] = {}
+    sizes, visible = {shared.name: shared.nbytes for shared in plan.bytes}, _visible(plan)
+    owned = {c.data_name for c in plan.program.constants if c.mutable or c.value in visible}
+    blobs: dict[str, Blob] = {}
     alignment = max(plan.constant_alignment, _ALIGNMENT)
     for constant in plan.program.constants:
         type, name = constant.value.type, constant.data_name
         if not isinstance(type, ir.TensorType) or type.device not in (ir.CPU, target):
             raise _refused(constant, f"is not a plain tensor of the CPU or of {target}")
-        if name in found:
+        if name in blobs:
             continue
         nbytes = sizes.get(name, int(evaluate(ir.extent_bytes(type), {})))
         data = plan.artifact.constants.get(name)
-        held = memoryview(b"") if data is None else data.buffer.cast("B")
-        if held.nbytes < nbytes:
+        content = memoryview(b"") if data is None else data.buffer.cast("B")
+        if content.nbytes < nbytes:
             raise _refused(constant, "has no data")
         kind = "Host" if type.device == ir.CPU else "Device"
-        offset = next_offset(found, alignment)
-        found[name] = Blob(name, len(found), offset, nbytes, held[:nbytes], name in owned, kind)
-    return found
+        offset = next_offset(blobs, alignment)
+        blobs[name] = Blob(name, len(blobs), offset, nbytes, content[:nbytes], name in owned, kind)
+    return blobs
 
 
 def next_offset(blobs: dict[str, Blob], alignment: int = _ALIGNMENT) -> int:
-    """Where another blob begins."""
+    """Returns the offset of the next blob."""
     last = next(reversed(blobs.values()), None)
     return 0 if last is None else -(-(last.offset + last.nbytes) // alignment) * alignment
 
 
 def _refused(constant: ir.Constant, why: str) -> EmitError:
-    return EmitError("CPP503", f"constant %{constant.value.name} {why}, and a library cannot hold it")
+    return EmitError("CPP503", f"constant %{constant.value.name} {why}, so a library cannot contain it")
 
 
-def _shown(plan: Plan) -> Set[ir.Value]:
-    """Constants that a caller may come to hold: their memory must outlive the library."""
+def _visible(plan: Plan) -> Set[ir.Value]:
+    """Returns constants that a caller may receive: their memory must outlive the library."""
     function = plan.main.function
     roots = plan.analyses.aliasing(function).roots
-    found = {r for v in function.returns.values if isinstance(v, ir.Value) for r in roots.get(v, (v,))}
-    starts = {start for start, _ in plan.analyses.shared_constants.values()} & found
+    returned = {r for v in function.returns.values if isinstance(v, ir.Value) for r in roots.get(v, (v,))}
+    starts = {start for start, _ in plan.analyses.shared_constants.values()} & returned
     shared = {v for v, (start, _) in plan.analyses.shared_constants.items() if start in starts}
-    return {v for v in found | shared if v in plan.analyses.constant_values}
+    return {v for v in returned | shared if v in plan.analyses.constant_values}
 
 
 def write_load(module: ProgramScope, blobs: dict[str, Blob]) -> tuple[list[str], int]:
-    """The lines that make the tensors of constants and of their windows, and how many handles there are."""
+    """Returns the lines that create the tensors of constants and of their windows, and the number of handles."""
     plan = module.plan
     scope = FunctionScope(module, plan.main)
     places: list[str] = []
@@ -87,13 +91,13 @@ def write_load(module: ProgramScope, blobs: dict[str, Blob]) -> tuple[list[str],
         places.append(module.names(wish))
         return places[-1]
 
-    for held in plan.bytes:
-        name = bytes_of[held.name] = place(f"{held.name}_bytes")
-        where = f"b[{blobs[held.name].number}]"
-        lines.append(f"constant(c[{name}], {where}, u8(), {{{held.nbytes}}}, {{1}});")
+    for shared in plan.bytes:
+        name = bytes_of[shared.name] = place(f"{shared.name}_bytes")
+        where = f"b[{blobs[shared.name].number}]"
+        lines.append(f"constant(c[{name}], {where}, u8(), {{{shared.nbytes}}}, {{1}});")
     for constant in plan.program.constants:
         type = constant.value.type
-        assert isinstance(type, ir.TensorType)  # as `place_constants` says
+        assert isinstance(type, ir.TensorType)  # `place_constants` refuses others
         name = module.constants[constant.value] = place(constant.value.name)
         layout, dtype = scope.layout(type), dtype_text(type.dtype)
         if Int(0) in type.sizes:
@@ -126,15 +130,16 @@ def write_load(module: ProgramScope, blobs: dict[str, Blob]) -> tuple[list[str],
 
 
 def blob_table(blobs: dict[str, Blob]) -> list[str]:
-    """The rows of blobs, in their order."""
+    """Returns the rows of blobs, in order."""
     return [
-        f"{{{b.offset}, {b.nbytes}, {'true' if b.is_owned else 'false'}{'' if b.kind == 'Host' else f', Blob::k{b.kind}'}}},"
+        f"{{{b.offset}, {b.nbytes}, {'true' if b.is_owned else 'false'}"
+        f"{'' if b.kind == 'Host' else f', Blob::k{b.kind}'}}},"
         for b in blobs.values()
     ]
 
 
 def constant_table(module: ProgramScope, blobs: dict[str, Blob]) -> list[str]:
-    """A row for each name of a constant."""
+    """Returns a row for each name of a constant."""
     rows = []
     for constant in module.plan.program.constants:
         type = constant.value.type

@@ -1,4 +1,4 @@
-"""Writes control flow: functions take the handles of their arguments from a row of the caller's frame."""
+"""Writes control flow: functions move the handles of their arguments out of a row of the caller's frame."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _is_handle(value: object) -> bool:
 
 
 def _lend(args: Sequence[ir.Arg], scope: FunctionScope, row: str = "") -> tuple[str, list[str]]:
-    """Writes another handle of each tensor into a row of slots; gives the row, and the texts of numbers."""
+    """Writes another handle of each tensor into a row of slots. Returns the row, and the texts of numbers."""
     handles = [arg for arg in args if isinstance(arg, ir.Value) and _is_handle(arg)]
     if handles and not row:
         row = scope.slot("lent", len(handles))
@@ -39,7 +39,7 @@ def _number(arg: ir.Arg, scope: FunctionScope) -> str:
 
 
 def _row(values: Sequence[ir.Value], wish: str, scope: FunctionScope) -> str:
-    """A row of slots for the tensors among results; '' for none."""
+    """Returns a row of slots for the tensors among results; '' for none."""
     count = sum(map(_is_handle, values))
     return scope.slot(wish, count) if count else ""
 
@@ -52,7 +52,7 @@ def _call_text(
     results: Sequence[str],
     scope: FunctionScope,
 ) -> str:
-    """A call. `given` are the numbers among arguments, `results` the variables for those among results."""
+    """Returns a call. `given` are the numbers among arguments, `results` the variables of those among results."""
     captured = [scope.defined[symbol] for symbol in function.function.captures]
     rows = [f"t + {row}" if row else "nullptr" for row in (lent, made)]
     texts = ["c", *rows, "run", *captured, *given, *results]
@@ -60,7 +60,7 @@ def _call_text(
 
 
 def _bind(results: Sequence[ir.Value], scope: FunctionScope) -> tuple[str, list[str]]:
-    """Names for results: a row of slots for tensors, and variables for numbers."""
+    """Names results: a row of slots for tensors, and variables for numbers."""
     row = ""
     numbers = []
     for result in results:
@@ -76,7 +76,7 @@ def _bind(results: Sequence[ir.Value], scope: FunctionScope) -> tuple[str, list[
 
 
 def call(step: steps.Call, scope: FunctionScope) -> None:
-    """A call. What is moved has no other name here while the callee runs."""
+    """Writes a call. Moved arguments have no other handle while the callee runs."""
     lent, given = _lend(step.args, scope)
     scope.end(step.moved)
     made, numbers = _bind(step.results, scope)
@@ -84,7 +84,7 @@ def call(step: steps.Call, scope: FunctionScope) -> None:
 
 
 def switch(step: steps.Switch, scope: FunctionScope) -> None:
-    """`if` over calls."""
+    """Writes `if` or `switch` over calls."""
     index = _index(step, scope)
     lent, given = _lend(step.args, scope)
     scope.end(step.moved)
@@ -105,7 +105,7 @@ def switch(step: steps.Switch, scope: FunctionScope) -> None:
 
 
 def _index(step: steps.Switch, scope: FunctionScope) -> str:
-    """A variable with the index, which is read before anything is moved."""
+    """Writes a variable with the index, which is read before arguments are moved."""
     kind = SymKind.BOOL if step.is_two_way else SymKind.INT
     if step.reads_index and isinstance(step.index, ir.Value):
         text = f"{'item_bool' if step.is_two_way else 'item_int'}({scope.handle(step.index)})"
@@ -119,7 +119,7 @@ def _index(step: steps.Switch, scope: FunctionScope) -> str:
 
 
 def loop(step: steps.Loop, scope: FunctionScope) -> None:
-    """`for` over calls. What a trip carried is freed when the next one has been made."""
+    """Writes `for` over calls. Carried values of a trip are freed after the next trip."""
     initial = [
         (arg, scope.handle(arg) if isinstance(arg, ir.Value) and _is_handle(arg) else "")
         for arg in step.carried
@@ -144,7 +144,7 @@ def loop(step: steps.Loop, scope: FunctionScope) -> None:
 
 
 def _trip(step: steps.Loop, numbers: list[str], kept: dict[ir.Value, str], scope: FunctionScope) -> None:
-    """What one trip does: the condition, the body, and its results in the place of what was carried."""
+    """Writes one trip: the condition, the body, and its results in place of the carried values."""
     args = (*step.results, *step.captured)
     lent, given = _lend(args, scope)
     go = _condition(step, lent, given, scope)
@@ -167,7 +167,7 @@ def _trip(step: steps.Loop, numbers: list[str], kept: dict[ir.Value, str], scope
 
 
 def _condition(step: steps.Loop, lent: str, given: list[str], scope: FunctionScope) -> str:
-    """Calls the condition; gives the text of its one result."""
+    """Writes a call of the condition, and returns the text of its result."""
     value = step.condition.function.returns.values[0]
     if _is_handle(value):
         made = scope.slot("go")
@@ -183,7 +183,7 @@ def _condition(step: steps.Loop, lent: str, given: list[str], scope: FunctionSco
 
 
 def _make_fresh(step: steps.Loop, count: str, scope: FunctionScope) -> None:
-    """Results have storages of their own, also where no trip was made."""
+    """Gives results separate storages, also after zero trips."""
     for value, surely in zip(step.results, step.fresh):
         if _is_handle(value):
             text = f"make_fresh({scope.handle(value)});"
@@ -194,23 +194,23 @@ def _make_fresh(step: steps.Loop, count: str, scope: FunctionScope) -> None:
 
 
 def return_(step: steps.Return, scope: FunctionScope) -> None:
-    """Hands results over in the end, when nothing can fail any more."""
+    """Writes results to `outputs` at the end, after every step that can fail."""
     if scope.plan.is_main:
         _write_back(step, scope)
-    given: list[str] = []
+    slots: list[str] = []
     last = {value: number for number, value in enumerate(step.values) if isinstance(value, ir.Value)}
     for number, value in enumerate(step.values):
         if not scope.plan.is_main and not _is_handle(value):
             scope.results.append((name := scope.module.names(f"result_{number}"), _kind(value, scope)))
             scope.line(f"{name} = {_number(value, scope)};")
         elif isinstance(value, ir.Value) and value in scope.live and last[value] == number:
-            given.append(scope.live[value])
+            slots.append(scope.live[value])
         else:
             name = scope.slot(f"result_{number}")
             if value is not None:
                 scope.line(_result(value, name, scope))
-            given.append(name)
-    for number, name in enumerate(given):
+            slots.append(name)
+    for number, name in enumerate(slots):
         scope.line(f"outputs[{number}] = take(t[{name}]);")
 
 
@@ -223,7 +223,7 @@ def _kind(value: ir.Arg, scope: FunctionScope) -> SymKind:
 
 
 def _write_back(step: steps.Return, scope: FunctionScope) -> None:
-    """Results that a call writes into the caller's tensors."""
+    """Writes copies of results into the caller's tensors."""
     signature: ir.Signature = scope.module.plan.artifact.signature
     for back in signature.write_backs:
         value = step.values[back.result]

@@ -1,4 +1,4 @@
-"""Writes how torch's runners call a library: the model's own flat arguments and outputs, and torch's names for structures."""
+"""Writes the calling convention for torch's runners: the model's flat arguments and outputs, and pytree specs."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _CONTAINERS = {
 
 
 def write_convention(plan: Plan) -> list[str]:
-    """The definition of `kConvention`.
+    """Returns the definition of `kConvention`.
 
-    Inputs are the leaves that the capture did not bake in, in order, which are all tensors among the arguments. Where
-    parameters lie over memory that several inputs share, inputs are the program's own parameters.
+    Inputs are the leaves that the capture did not specialize on, in order: all tensors among the arguments. If several
+    inputs share memory of a parameter, inputs are the program's parameters.
     """
     signature = plan.artifact.signature
     own = [param.value.name for param in plan.main.function.params]
@@ -74,8 +74,10 @@ def _output(binding: ir.OutputBinding, place: dict[int, int]) -> str:
 
 
 def _spec_text(spec: ir.TreeSpec) -> str:
-    """A structure as `torch.utils._pytree.treespec_dumps` writes it; '' where torch writes none, or names a class in a way that
-    only it knows. Custom classes are taken to be registered under their own names, as transformers' are."""
+    """Returns a structure as `torch.utils._pytree.treespec_dumps` writes it; '' if torch cannot write it.
+
+    Assumes that custom classes are registered under their qualified names, as transformers' are.
+    """
     try:
         return json.dumps([1, _spec(spec)])
     except KeyError:

@@ -1,4 +1,4 @@
-"""Writes comments, and calls that show or save values."""
+"""Writes comments, and calls that print or save values."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from wrapper_ir_lowering import steps
 
 
 def comment(step: steps.Comment, scope: FunctionScope) -> None:
-    """A line for readers."""
+    """Writes a comment."""
     scope.line(f"// {cpp_line_comment(step.text)}")
 
 
 def show_line(step: steps.ShowLine, scope: FunctionScope) -> None:
-    """A line of the runtime's."""
+    """Writes a call that prints a line."""
     scope.line(f"show_line({cpp_string(step.text)});")
 
 
 def show_value(step: steps.ShowValue, scope: FunctionScope) -> None:
-    """The runtime prints the title and the value."""
+    """Writes a call that prints a title and a value."""
     title, value = cpp_string(step.title), step.value
     if isinstance(value, Expr):
         number = scope.number(value)
@@ -35,7 +35,7 @@ def show_value(step: steps.ShowValue, scope: FunctionScope) -> None:
 
 
 def save_value(step: steps.SaveValue, scope: FunctionScope) -> None:
-    """The runtime writes the content to a file."""
+    """Writes a call that saves a tensor to a file."""
     dtype = step.value.type.dtype
     kind = format_name(dtype)
     texts = ", ".join(map(cpp_string, (step.directory, step.name, step.metadata, kind)))

@@ -1,8 +1,8 @@
-"""Operators that no C function of torch takes as they are, and that other calls do exactly.
+"""Operators without a suitable C function in torch, written as equivalent calls.
 
-`full` is `fill_` of new memory, `add` of whole numbers a sum, `add.out` a sum and a copy, `addmm` is `addmm.out` into new memory,
-`constant_pad_nd` is `pad`, and a correction of 0 or 1 a truth value. Of `prims`, which are registered in
-Python, those that Inductor calls do here what their Python does.
+`full` is `fill_` of new memory, `add` of integers a sum, `add.out` a sum and a copy, `addmm` is `addmm.out` into new
+memory, `constant_pad_nd` is `pad`, and a correction of 0 or 1 a bool. `prims` that Inductor calls, which are registered in
+Python, are written as their Python code does.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from wrapper_ir.expr import Expr, Float, Int
 from wrapper_ir_lowering import steps
 
 _ADDMM = "aoti_torch_{}_addmm_out"
-_ADDMM_PARAMETERS = "AtenTensorHandle out, AtenTensorHandle self, AtenTensorHandle mat1, AtenTensorHandle mat2, double beta, double alpha"
+_ADDMM_PARAMETERS = (
+    "AtenTensorHandle out, AtenTensorHandle self, AtenTensorHandle mat1, AtenTensorHandle mat2, double beta, "
+    "double alpha"
+)
 _ADD = "aoti_torch_{}_add_Tensor"
 _ADD_PARAMETERS = "AtenTensorHandle self, AtenTensorHandle other, double alpha, AtenTensorHandle* ret0"
 
 
 def write_exactly(step: steps.CallOperator, scope: FunctionScope) -> bool:
-    """Writes a call as others that mean the same. False: there are none."""
+    """Writes equivalent calls. Returns False if there are none."""
     match step.operator.extern.name:
         case "aten::full":
             return _full(step, scope)
@@ -48,7 +51,7 @@ def write_exactly(step: steps.CallOperator, scope: FunctionScope) -> bool:
 
 
 def _device_type(step: steps.CallOperator, scope: FunctionScope) -> str:
-    """Where the first tensor lies."""
+    """Returns the device type of the first tensor."""
     values = (a.value for a in step.arguments)
     types = (v.type for v in values if isinstance(v, ir.Value))
     device = next(t.device for t in types if isinstance(t, ir.TensorType))
@@ -60,7 +63,7 @@ def _given(step: steps.CallOperator) -> Mapping[str, ir.Arg]:
 
 
 def _new(step: steps.CallOperator, scope: FunctionScope) -> str:
-    """New memory for the result; '' where that is not a tensor."""
+    """Allocates memory for the result and returns its handle; '' if the result is not a tensor."""
     result = step.result
     if result is None or not ir.is_tensor(result):
         return ""
@@ -83,7 +86,7 @@ def _full(step: steps.CallOperator, scope: FunctionScope) -> bool:
 
 
 def _addmm(step: steps.CallOperator, scope: FunctionScope) -> bool:
-    """`addmm.out` into new memory: matmuls convert their factors to the element type."""
+    """Writes `addmm.out` into new memory: matmuls convert their factors to the element type."""
     given = _given(step)
     handles = [scope.handle(v) for n in ("self", "mat1", "mat2") if isinstance(v := given[n], ir.Value)]
     factors = [scope.real(v) for n in ("beta", "alpha") if isinstance(v := given[n], Expr)]
@@ -98,7 +101,7 @@ def _addmm(step: steps.CallOperator, scope: FunctionScope) -> bool:
 
 
 def _pad(step: steps.CallOperator, scope: FunctionScope) -> bool:
-    """`pad` with a number, which it converts to the element type."""
+    """Writes `pad` with a number, which it converts to the element type."""
     given = _given(step)
     source, pad, value, result = given["self"], given["pad"], given["value"], step.result
     if not isinstance(source, ir.Value) or not isinstance(pad, tuple) or result is None:
@@ -112,7 +115,7 @@ def _pad(step: steps.CallOperator, scope: FunctionScope) -> bool:
 
 
 def _spread(step: steps.CallOperator, count: int, scope: FunctionScope) -> bool:
-    """The overload that is told whether to correct by one."""
+    """Writes the overload with a bool that selects correction by one."""
     given, result = _given(step), step.result
     source, dims, keep = given["self"], given["dim"], given["keepdim"]
     correction = Int(1) if given["correction"] is None else given["correction"]
@@ -137,7 +140,7 @@ def _spread(step: steps.CallOperator, count: int, scope: FunctionScope) -> bool:
 
 
 def _convert(step: steps.CallOperator, scope: FunctionScope) -> bool:
-    """A copy into new memory, as its Python is."""
+    """Writes a copy into new memory, as torch's Python code does."""
     source = step.arguments[0].value
     if not isinstance(source, ir.Value) or not (made := _new(step, scope)):
         return False
@@ -146,7 +149,7 @@ def _convert(step: steps.CallOperator, scope: FunctionScope) -> bool:
 
 
 def _normal(step: steps.CallOperator, scope: FunctionScope) -> bool:
-    """New memory filled by `normal_`, as its Python is."""
+    """Writes `normal_` of new memory, as torch's Python code does."""
     given = _given(step)
     mean, std = given["mean"], given["std"]
     if not isinstance(mean, Expr) or not isinstance(std, Expr) or given.get("generator") is not None:
@@ -159,7 +162,7 @@ def _normal(step: steps.CallOperator, scope: FunctionScope) -> bool:
 
 
 def _is_whole_sum(step: steps.CallOperator) -> bool:
-    """Whether two tensors of whole numbers of one type are added."""
+    """Returns whether the operands are two integral tensors of one type."""
     given = _given(step)
     types = [v.type for v in (given["self"], given["other"]) if isinstance(v, ir.Value)]
     tensors = [t for t in types if isinstance(t, ir.TensorType)]
@@ -178,7 +181,7 @@ def _add_whole(step: steps.CallOperator, made: str, scope: FunctionScope) -> boo
 
 
 def _add_into(step: steps.CallOperator, scope: FunctionScope) -> bool:
-    """torch's shim has no function for `add.out`."""
+    """Writes a sum and a copy: torch's shim has no function for `add.out`."""
     given = _given(step)
     made = f"t[{scope.slot('sum')}]"
     scope.numbers_made.append(made)

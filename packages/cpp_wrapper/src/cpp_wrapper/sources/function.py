@@ -1,7 +1,7 @@
-"""Writes a function: a struct with the call's handles and numbers, whose parts are functions of a bounded length.
+"""Writes a function as a struct with the call's handles and numbers, and methods of bounded length.
 
-Handles stand in one array, which is freed where a part fails: functions have nothing to clean up, so that compilers need
-time in proportion to their length.
+All handles are in one array, whose destructor frees them after an error: methods have no cleanup code, so compile time is
+proportional to their length.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from wrapper_ir_lowering.steps import Step
 from wrapper_ir_lowering.writers import write_step
 
 _PART = 200
-"""Lines after which a function ends with a step."""
+"""Number of lines after which a method ends with the current step."""
 _MEMORY = (steps.Allocate, steps.Same, steps.Window, steps.ByteWindow, steps.BeginSlot, steps.ResizeBlock)
 _CALLS = (steps.Call, steps.Switch, steps.Loop)
 _ELSEWHERE = "?"
-"""What `run.at` says after a call of a function: a line of that."""
+"""Stands for the value of `run.at` after a call: a line of the called function."""
 _SHOWN = 6
 
 
 def write_function(scope: FunctionScope) -> list[str]:
-    """The lines of the struct, and of the C++ function that makes one and runs its parts."""
+    """Returns the lines of the struct, and of the C++ function that constructs one and runs its methods."""
     _take_arguments(scope)
     if scope.plan.is_main:
         _keep_written(scope)
@@ -51,7 +51,7 @@ def write_function(scope: FunctionScope) -> list[str]:
 
 
 def _take_arguments(scope: FunctionScope) -> None:
-    """Handles come in `inputs`, in order; numbers, but for those of `main`, as arguments."""
+    """Reads handles from `inputs`, in order. Numbers are arguments, except those of `main`, which are handles."""
     function = scope.plan.function
     symbols = scope.module.plan.analyses.symbols
     for symbol in function.captures:
@@ -71,7 +71,7 @@ def _take_arguments(scope: FunctionScope) -> None:
 
 
 def _keep_written(scope: FunctionScope) -> None:
-    """Inputs that results are written back to stay in the caller's array until the end."""
+    """Keeps inputs with write-backs in the caller's array until the end."""
     signature = scope.module.plan.artifact.signature
     for leaf in dict.fromkeys(back.leaf for back in signature.write_backs):
         number = signature.params.index(leaf)
@@ -80,7 +80,7 @@ def _keep_written(scope: FunctionScope) -> None:
 
 
 def _origin(all_steps: Sequence[Step], number: int) -> ir.Provenance:
-    """Where the op comes from that a step works for: memory is made for the next op that computes."""
+    """Returns the provenance of a step. That of memory is the next op that computes."""
     for step in all_steps[number : number + 20]:
         if not isinstance(step, _MEMORY):
             return step.prov
@@ -88,7 +88,7 @@ def _origin(all_steps: Sequence[Step], number: int) -> ir.Provenance:
 
 
 def source_text(prov: ir.Provenance) -> str:
-    """`addmm: addmm, t (linear.py:134 in layers.0)`."""
+    """Returns provenance as text: `addmm: addmm, t (linear.py:134 in layers.0)`."""
     where = " in ".join([*(posixpath.basename(p) for p in prov.locations[:1]), *prov.modules[:1]])
     names = list(dict.fromkeys(name.removeprefix("aten.").removesuffix(".default") for name in prov.ops))
     shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
@@ -97,7 +97,7 @@ def source_text(prov: ir.Provenance) -> str:
 
 
 def declaration(scope: FunctionScope) -> str:
-    """The head of the C++ function."""
+    """Returns the declaration of the C++ function."""
     head = ["Tensor* c", "Tensor* inputs", "Tensor* outputs", "Run& run"]
     head += [f"{NUMBER_TYPES[kind]} {name}" for name, kind in scope.given]
     head += [f"{NUMBER_TYPES[kind]}& {name}" for name, kind in scope.results]
@@ -130,19 +130,26 @@ def _struct(scope: FunctionScope) -> list[str]:
     return [*lines, *_body(scope, f"{struct} call{{{', '.join(members)}}};", parts)]
 
 
-def _body(scope: FunctionScope, made: str, parts: Sequence[str]) -> list[str]:
-    """The C++ function, which may be recorded."""
+def _body(scope: FunctionScope, construction: str, parts: Sequence[str]) -> list[str]:
+    """Returns the C++ function, which may be recorded as a CUDA graph."""
     recorded, name = scope.module.recorded, scope.plan.name
     why = recorded.refusals.get(name)
     lines = [f"// not recorded as a CUDA graph: {why}"] if why else []
     if name not in recorded.numbers:
-        return [*lines, f"{declaration(scope)} {{", f"  {made}", *(f"  {part}" for part in parts), "}"]
-    key = ", ".join(f"recording_key({given})" for given, _ in scope.given)
+        return [
+            *lines,
+            f"{declaration(scope)} {{",
+            f"  {construction}",
+            *(f"  {part}" for part in parts),
+            "}",
+        ]
+    number = recorded.numbers[name]
+    key = ", ".join(f"recording_key({argument})" for argument, _ in scope.given)
     return [
         f"// recorded as a CUDA graph for each of its keys, {scope.module.recordings} at a time",
         f"{declaration(scope)} {{",
-        f"  recorded(run, {recorded.numbers[name]}, {{{key}}}, inputs, outputs, [&](Tensor* inputs, Tensor* outputs) {{",
-        f"    {made}",
+        f"  recorded(run, {number}, {{{key}}}, inputs, outputs, [&](Tensor* inputs, Tensor* outputs) {{",
+        f"    {construction}",
         *(f"    {part}" for part in parts),
         "  });",
         "}",

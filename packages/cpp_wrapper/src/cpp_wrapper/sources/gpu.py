@@ -1,6 +1,6 @@
-"""Writes kernels of the program's device: their code beside the constants, a table of it, and a function for each that launches.
+"""Writes kernels of the program's device: a table of their code, which is stored beside the constants, and launchers.
 
-What the driver is given for a launch stands in `KernelBinary`; this file spells it.
+`KernelBinary` describes the driver's arguments of a launch; this file writes them.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from wrapper_ir_runtime.ahead import compile_ahead
 
 _SCRATCH = (ir.DriverParamKind.SCRATCH, ir.DriverParamKind.PROFILE)
 _MAP_BITS, _MAX_RANK = 64, 5
-"""What `launch` and the device's copy engine take."""
+"""Limits of `launch` and of the device's copy engine."""
 _FLOATS = {ir.DType.F64: "real", ir.DType.F32: "single", ir.DType.F16: "half", ir.DType.BF16: "brain"}
 _HINT = "emit the program with py_wrapper or fx_converter"
 
 
 @dataclass(frozen=True, slots=True)
 class GpuKernel:
-    """A kernel with its code, one for each architecture; `name` is the C++ function that launches it, `number` its row."""
+    """A kernel with code for each architecture. `name` is its C++ launcher, `number` its row in the table."""
 
     kernel: ir.TritonKernel
     binaries: tuple[ir.KernelBinary, ...]
@@ -43,19 +43,21 @@ class GpuKernel:
 
 
 def with_code(artifact: Artifact, archs: Sequence[str]) -> Artifact:
-    """The artifact with code of its Triton kernels for each of `archs`; where that is empty, for those that it carries code
-    for, else for the target's own. Raises what compilers raise."""
+    """Returns the artifact with code of its Triton kernels for each of `archs`.
+
+    If `archs` is empty, they are those of the artifact's code, or the target's. Raises the errors of compilers.
+    """
     program = artifact.program
     kernels = tuple(k for k in program.kernels if isinstance(k, ir.TritonKernel))
     if program.target.device == ir.CPU or not kernels:
         return artifact
-    carried = sorted({b.target.partition(":")[2] for b in artifact.binaries})
-    wanted = list(archs or carried or [program.target.arch])
+    existing = sorted({b.target.partition(":")[2] for b in artifact.binaries})
+    targets = list(archs or existing or [program.target.arch])
     missing = [
         kernel
         for kernel in kernels
         if any(
-            _binary(artifact.binaries, kernel, f"{program.target.device.type}:{a}") is None for a in wanted
+            _binary(artifact.binaries, kernel, f"{program.target.device.type}:{a}") is None for a in targets
         )
     ]
     if not missing:
@@ -63,46 +65,49 @@ def with_code(artifact: Artifact, archs: Sequence[str]) -> Artifact:
     part = dataclasses.replace(
         artifact, program=dataclasses.replace(program, kernels=tuple(missing)), binaries=()
     )
-    made = compile_ahead(part, archs=wanted).binaries
-    return dataclasses.replace(artifact, binaries=(*artifact.binaries, *made))
+    binaries = compile_ahead(part, archs=targets).binaries
+    return dataclasses.replace(artifact, binaries=(*artifact.binaries, *binaries))
 
 
 def _binary(
     binaries: Sequence[ir.KernelBinary], kernel: ir.TritonKernel, target: str
 ) -> ir.KernelBinary | None:
-    """The code for the config that is listed first: tuning puts its choice there."""
+    """Returns the code for the first config, where tuning puts its choice."""
     return find_binary(binaries, kernel, kernel.configs[0], target)
 
 
 def gpu_kernels(plan: Plan, module: ProgramScope, archs: Sequence[str]) -> dict[str, GpuKernel]:
-    """The Triton kernels that a program for a CUDA device launches, by name. Raises EmitError CPP504, CPP594."""
-    found: dict[str, GpuKernel] = {}
+    """Returns the Triton kernels that a program for a CUDA device launches, by name.
+
+    Raises EmitError CPP504, CPP594.
+    """
+    kernels: dict[str, GpuKernel] = {}
     if module.gpu is None:
-        return found
+        return kernels
     if module.gpu.type != "cuda":
         raise EmitError(
             "CPP503", f"the program is for {module.gpu}: this edition writes programs for CUDA devices", _HINT
         )
     device, binaries = module.gpu.type, plan.artifact.binaries
-    wanted = [f"{device}:{arch}" for arch in archs] or sorted({b.target for b in binaries})
+    targets = [f"{device}:{arch}" for arch in archs] or sorted({b.target for b in binaries})
     launched = dict.fromkeys(one for kernel in plan.kernels for one in _candidates(kernel, plan))
     for kernel in launched:
         if not isinstance(kernel, ir.TritonKernel):
             continue
-        own = [b for target in wanted if (b := _binary(binaries, kernel, target)) is not None]
-        if len(own) != len(wanted) or not own:
+        own = [b for target in targets if (b := _binary(binaries, kernel, target)) is not None]
+        if len(own) != len(targets) or not own:
             raise EmitError(
                 "CPP594",
-                f"kernel @{kernel.name} has no code for {', '.join(wanted) or 'any device'}",
+                f"kernel @{kernel.name} has no code for {', '.join(targets) or 'any device'}",
                 "compile the artifact ahead",
             )
         _check(kernel, own)
-        found[kernel.name] = GpuKernel(kernel, tuple(own), module.names(kernel.name), len(found))
-    return found
+        kernels[kernel.name] = GpuKernel(kernel, tuple(own), module.names(kernel.name), len(kernels))
+    return kernels
 
 
 def chosen_variants(kernel: ir.MultiKernel) -> tuple[ir.Variant, ...]:
-    """Those that a launch may run: all, where sizes choose; else the first, as it is of configs, where nothing was tuned."""
+    """Returns the variants that a launch may run: all if sizes choose, otherwise the first, as for configs."""
     return kernel.variants if kernel.choice is ir.Choice.SIZE_HINTS else kernel.variants[:1]
 
 
@@ -113,7 +118,7 @@ def _candidates(kernel: ir.KernelDef, plan: Plan) -> list[ir.KernelDef]:
 
 
 def _check(kernel: ir.TritonKernel, binaries: Sequence[ir.KernelBinary]) -> None:
-    """Raises EmitError CPP504 for code that this edition does not launch."""
+    """Raises EmitError CPP504 for code that this edition cannot launch."""
     first = binaries[0].params
     arguments = first[: -len(_SCRATCH)]
     maps = [n for n, p in enumerate(arguments) if p.map is not None]
@@ -134,7 +139,7 @@ def _check(kernel: ir.TritonKernel, binaries: Sequence[ir.KernelBinary]) -> None
 
 
 def place_images(kernels: Mapping[str, GpuKernel], blobs: dict[str, Blob]) -> None:
-    """Appends the code of kernels to the blobs, equal code once."""
+    """Appends the code of kernels to the blobs, without duplicates."""
     for kernel in kernels.values():
         for binary in kernel.binaries:
             name = image_name(binary)
@@ -144,7 +149,7 @@ def place_images(kernels: Mapping[str, GpuKernel], blobs: dict[str, Blob]) -> No
 
 
 def image_name(binary: ir.KernelBinary) -> str:
-    """The name of a kernel's code among blobs, where no constant has it."""
+    """Returns the name of a kernel's code among blobs, which no constant can have."""
     return f"\0{binary.kernel} {binary.target}"
 
 
@@ -154,7 +159,7 @@ def image_name(binary: ir.KernelBinary) -> str:
 def write_kernels(
     kernels: Mapping[str, GpuKernel], blobs: Mapping[str, Blob], module: ProgramScope
 ) -> list[str]:
-    """The tables of kernels and of their code, and the functions that launch them."""
+    """Returns the tables of kernels and of their code, and the launchers."""
     if not kernels:
         return []
     rows: list[str] = []
@@ -173,7 +178,7 @@ def write_kernels(
 
 
 def gpu_program(kernels: Mapping[str, GpuKernel], module: ProgramScope) -> list[str]:
-    """What the description of a program points to; nothing for a program of the CPU."""
+    """Returns the definitions of `GpuProgram`; none for a program of the CPU."""
     if module.gpu is None:
         return []
     table = "kKernels" if kernels else "nullptr"
@@ -197,7 +202,7 @@ def _row(binary: ir.KernelBinary, blob: Blob) -> str:
 
 
 def _launcher(one: GpuKernel, module: ProgramScope) -> list[str]:
-    """A function with the kernel's own parameters, then the numbers of its grid."""
+    """Returns a function with the kernel's parameters, then the numbers of its grid."""
     kernel = one.kernel
     names = {p.name: module.names(p.name) for p in kernel.params}
     grid_names = {name: module.names(name) for name in kernel.grid_params}
@@ -224,7 +229,7 @@ def _launcher(one: GpuKernel, module: ProgramScope) -> list[str]:
 
 
 def kernel_type(param: ir.KernelParam) -> str:
-    """The C++ type of a parameter in the function that launches a kernel."""
+    """Returns the C++ type of a parameter in a kernel's launcher."""
     if param.kind is not ir.ParamKind.SCALAR:
         return "Tensor" if param.kind is ir.ParamKind.DESCRIPTOR else "void*"
     if param.dtype is ir.DType.BOOL:
@@ -235,8 +240,7 @@ def kernel_type(param: ir.KernelParam) -> str:
 def _describe(
     arguments: Sequence[ir.DriverParam], kernel: ir.TritonKernel, names: Sequence[str], module: ProgramScope
 ) -> tuple[list[str], list[str], dict[int, str]]:
-    """The lines that read what the driver takes of tensors with descriptors, what stands for each argument then, and by
-    position the maps for the device's copy engine."""
+    """Returns lines that read tensors with descriptors, text of each argument, and names of tensor maps by position."""
     lines: list[str] = []
     values, map_names = list(names), {}
     maps = {p.position: p.map for p in arguments if p.map is not None}
@@ -287,7 +291,7 @@ def _c_type(dtype: ir.DType) -> str:
 
 
 def _size(size: Expr, names: Mapping[str, str]) -> str:
-    """A size of the grid, over the parameters."""
+    """Returns text of a size of the grid, over the parameters."""
     if isinstance(size, Int):
         return str(size.value)
 

@@ -1,7 +1,7 @@
 """Writes kernels: units for each instruction set, and the functions that launch them.
 
-A kernel may have several sources, the widest instructions first. All are compiled, and the first that the processor can run
-is taken when it is first launched.
+A kernel may have several sources, those with the widest instructions first. All are compiled; the first launch chooses the
+first that the processor can run.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from wrapper_ir.json.kernel_hash import content_hash
 from wrapper_ir.support.quoting import cpp_string
 
 _JOBS = 4
-"""Units of kernels at most for each instruction set."""
+"""Maximum number of units of kernels for each instruction set."""
 
 _OWN_COPIES = ("-fno-weak",)
-"""Functions of headers stay in their unit: linked together, one unit would run those that were compiled for the
-instructions of another. Only g++ has this flag: other compilers refuse such libraries."""
+"""Keeps inline functions in their unit: the linker would otherwise use one copy, compiled for one instruction set.
+
+Only g++ has this flag: other compilers refuse such libraries.
+"""
 
 Levels = tuple[Member, ...]
-"""A kernel for each of its sources, in order of preference."""
+"""One kernel for each source of a kernel, in order of preference."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,20 +39,22 @@ class KernelUnit:
 
 
 def levels_of(kernels: Iterable[ir.KernelDef]) -> dict[str, Levels]:
-    """The C++ kernels by name; others are refused where they are launched. Raises KernelError CPP401 for one that cannot be
-    compiled, IsaError CPP202 for an unknown instruction set."""
-    found: dict[str, Levels] = {}
+    """Returns the C++ kernels by name; launches of others are refused later.
+
+    Raises KernelError CPP401 for one that cannot be compiled, IsaError CPP202 for an unknown instruction set.
+    """
+    levels: dict[str, Levels] = {}
     for kernel in kernels:
         if not isinstance(kernel, ir.CppKernel):
             continue
         check_kernel(kernel)
         alone = [replace(kernel, source=s.source, isa=s.isa, variants=()) for s in kernel.sources]
-        found[kernel.name] = tuple(Member(content_hash(one), one) for one in alone)
-    return found
+        levels[kernel.name] = tuple(Member(content_hash(one), one) for one in alone)
+    return levels
 
 
 def kernel_units(levels: Iterable[Levels]) -> tuple[tuple[KernelUnit, ...], dict[str, str]]:
-    """The units, and their text by name: kernels of the same instruction sets share them."""
+    """Returns units and their text by name. Kernels of the same instruction sets share units."""
     by_flags: dict[tuple[str, ...], dict[str, Member]] = {}
     for member in (member for one in levels for member in one):
         flags = isa_build_args(member.kernel.name, member.kernel.isa)
@@ -68,12 +72,12 @@ def kernel_units(levels: Iterable[Levels]) -> tuple[tuple[KernelUnit, ...], dict
 
 
 def _alone(member: Member) -> str:
-    """A unit of one kernel, whose entry has a name of its own among those of other units."""
+    """Returns a unit of one kernel, whose entry has a unique name among units."""
     return f"#define {member.kernel.entry} {member.symbol}_entry\n{single_unit(member)}"
 
 
 def instruction_rows(levels: Mapping[str, Levels]) -> list[str]:
-    """What the processor must have, each row once: the features of a kernel's sources, `|` after each."""
+    """Returns the features that kernels need, without duplicates: those of each source of a kernel, ended by `|`."""
     rows = dict.fromkeys(_row(one) for one in levels.values())
     return [row for row in rows if not row.endswith("||") and row != "|"]
 
@@ -84,7 +88,7 @@ def _row(levels: Levels) -> str:
 
 
 def kernel_function(name: str, levels: Levels, module: ProgramScope) -> list[str]:
-    """A function with the kernel's own parameters, and the declaration of what it calls."""
+    """Returns a function with the kernel's parameters, which calls its trampoline."""
     params = [(module.names(p.name), p) for p in levels[0].kernel.params]
     head = ", ".join(f"{_kernel_type(p)} {text}" for text, p in params)
     slots = ", ".join(_slot(text, p) for text, p in params)

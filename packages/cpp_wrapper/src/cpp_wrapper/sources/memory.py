@@ -1,4 +1,4 @@
-"""Writes steps that make, end, fill and view memory."""
+"""Writes steps that allocate, free, fill and view memory."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from wrapper_ir.support.quoting import cpp_string
 from wrapper_ir_lowering import steps
 
 _DEVICE_ALIGNMENT = 512
-"""What torch's caching allocator of CUDA devices aligns to."""
+"""Alignment of torch's caching allocator for CUDA devices, in bytes."""
 
 
 def allocate(step: steps.Allocate, scope: FunctionScope) -> None:
-    """One call of torch's allocator, which aligns to 64 bytes, on devices to 512."""
+    """Writes a call of torch's allocator, which aligns to 64 bytes, on devices to 512."""
     storage = step.storage.type
     if storage.is_group_memory:
         _allocate_shared(step, scope)
@@ -23,7 +23,7 @@ def allocate(step: steps.Allocate, scope: FunctionScope) -> None:
         kind = storage.space.kind.value
         raise scope.error(
             "CPP503",
-            f"a storage in {kind} memory: a library has plain memory, pinned for GPUs, and that of process groups",
+            f"a storage in {kind} memory: libraries have plain memory, pinned memory for GPUs, and that of groups",
         )
     most = _DEVICE_ALIGNMENT if place else ir.DEFAULT_ALIGNMENT
     if storage.alignment > most:
@@ -40,12 +40,12 @@ _GROUP_OPERATORS = {
     ir.MemoryKind.SYMMETRIC: "wrapper_ir::empty_symmetric",
     ir.MemoryKind.REGISTERED: "wrapper_ir::empty_registered",
 }
-"""Operators of `wrapper_ir_torch`, which the loader of Python registers. They keep the memory of an allocation id from call to call."""
+"""Operators of `wrapper_ir_torch`, which Python's loader registers. An allocation id keeps its memory between calls."""
 _GROUP_TYPES = ["SymInt[]", "SymInt[]", "ScalarType", "Device", "str", "int"]
 
 
 def _allocate_shared(step: steps.Allocate, scope: FunctionScope) -> None:
-    """A call of an operator in Python, whose tensor the library keeps for later calls."""
+    """Writes a call of an operator in Python, whose tensor the library keeps for later calls."""
     space, module = step.storage.type.space, scope.module
     name, group = _GROUP_OPERATORS[space.kind], space.group
     module.boxed[name] = _GROUP_TYPES, ["Tensor"]
@@ -61,17 +61,17 @@ def _allocate_shared(step: steps.Allocate, scope: FunctionScope) -> None:
 
 
 def zero(step: steps.Zero, scope: FunctionScope) -> None:
-    """In place."""
+    """Writes a call that fills a tensor with zeros."""
     scope.line(f"zero({scope.handle(step.value)});")
 
 
 def resize_block(step: steps.ResizeBlock, scope: FunctionScope) -> None:
-    """In place, under tensors that persist."""
+    """Writes a call that resizes a persistent block under its tensors."""
     scope.line(f"resize(k[{scope.module.persistent_blocks[step.block]}], {step.nbytes});")
 
 
 def begin_slot(step: steps.BeginSlot, scope: FunctionScope) -> None:
-    """Nothing, but for what a callee takes, or is filled with zeros."""
+    """Writes a view for a slot that a callee receives; nothing for other slots."""
     if step.is_lent:
         source, place = scope.handle(step.place.base), step.place
         layout = f"{scope.numbers_text((place.count,))}, {{1}}"
@@ -79,7 +79,7 @@ def begin_slot(step: steps.BeginSlot, scope: FunctionScope) -> None:
 
 
 def same(step: steps.Same, scope: FunctionScope) -> None:
-    """The handle goes on where the source ends here, else there is a second one."""
+    """Moves the handle if the source ends here, otherwise creates a second one."""
     source = scope.handle(step.source)
     moves = step.source in step.ends and step.source in scope.live
     made = scope.bind(step.result)
@@ -90,7 +90,7 @@ def same(step: steps.Same, scope: FunctionScope) -> None:
 
 
 def window(step: steps.Window, scope: FunctionScope) -> None:
-    """A view of the same element type."""
+    """Writes a view of the same element type."""
     source, layout = scope.handle(step.source), scope.layout(step.result.type)
     made = scope.bind(step.result)
     scope.line(f"window({made}, {source}, {layout}, {scope.number(step.offset)});")
@@ -98,7 +98,7 @@ def window(step: steps.Window, scope: FunctionScope) -> None:
 
 
 def byte_window(step: steps.ByteWindow, scope: FunctionScope) -> None:
-    """A view of bytes."""
+    """Writes a view of bytes."""
     type = step.result.type
     source, layout = scope.handle(step.source), scope.layout(type)
     made = scope.bind(step.result)
@@ -108,34 +108,34 @@ def byte_window(step: steps.ByteWindow, scope: FunctionScope) -> None:
 
 
 def end_storage(step: steps.EndStorage, scope: FunctionScope) -> None:
-    """The last handle frees the memory."""
+    """Drops handles; the last one frees the memory."""
     scope.end(step.ends)
 
 
 def end_names(step: steps.EndNames, scope: FunctionScope) -> None:
-    """Frees handles."""
+    """Drops handles."""
     scope.end(step.ends)
 
 
 def copy(step: steps.Copy, scope: FunctionScope) -> None:
-    """`copy_` broadcasts and converts as the step does."""
+    """Writes a `copy_`, which broadcasts and converts as the step does."""
     function = "start_copy" if step.non_blocking else "copy"
     scope.line(f"{function}({scope.handle(step.dst)}, {scope.handle(step.src)});")
 
 
 def align(step: steps.Align, scope: FunctionScope) -> None:
-    """The copy relies on torch's allocator, which aligns to 64 bytes."""
+    """Writes an aligned copy, which relies on torch's allocator: it aligns to 64 bytes."""
     source = scope.handle(step.source)
     run = ", run" if scope.is_recorded else ""
     scope.line(f"align({scope.bind(step.result)}, {source}, {step.alignment}{run});")
 
 
 def resize_storage(step: steps.ResizeStorage, scope: FunctionScope) -> None:
-    """Of the tensor that all handles of it stand for."""
+    """Resizes the storage of the tensor that all its handles share."""
     scope.line(f"resize({scope.handle(step.target)}, {scope.number(step.nbytes)});")
 
 
 def set_storage(step: steps.SetStorage, scope: FunctionScope) -> None:
-    """In the tensor that all handles of it stand for."""
+    """Replaces the storage of the tensor that all its handles share."""
     arguments = f"{{tensor({scope.handle(step.target)}), tensor({scope.handle(step.source)})}}"
     scope.line(f'call("aten::set_", "source_Tensor", {arguments}, nullptr, 1);')

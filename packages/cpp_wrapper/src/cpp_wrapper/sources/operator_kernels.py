@@ -1,4 +1,4 @@
-"""Operators that are launched as kernels: calls of them, with the arguments of a launch by the names of parameters."""
+"""Converts launches of operators to calls: the launch's arguments by the names of parameters."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wrapper_ir_lowering.arguments import default_value
 def operator_call(
     kernel: ir.OperatorKernel, values: Sequence[ir.Arg], step: steps.Launch
 ) -> steps.CallOperator:
-    """The call that a launch of the kernel is. The verifier has seen that each argument without default is given."""
+    """Returns the call for a launch. The verifier has checked that each argument without default is given."""
     operator = ir.ExternInfo.of(ir.ExternDef(schema=kernel.schema))
     given = {name: _constant(value) for name, value in kernel.constants}
     given |= {param.name: value for param, value in zip(kernel.params, values, strict=True)}

@@ -1,4 +1,4 @@
-"""Calls of library operators: by their function of torch's C shim where the table has it, else by the dispatcher."""
+"""Writes calls of operators: by their function in torch's C shim if the table has it, otherwise by the dispatcher."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from wrapper_ir.support.quoting import cpp_string
 from wrapper_ir_lowering import steps
 
 _ALIASES = {"aten::sub.Tensor": "aten::subtract.Tensor"}
-"""Other names of operators, under which the shim has them."""
+"""Names of operators in the shim, if different."""
 
 CallStep = steps.CallOperator | steps.StartCollective
 _NUMBERS = {
@@ -48,12 +48,14 @@ _RETURNED = {"Tensor": "kTensor", "Tensor?": "kOptional", "Tensor[]": "kList"}
 
 
 def call_operator(step: steps.CallOperator, scope: FunctionScope) -> None:
-    """By C shim, by dispatcher, or refused (EmitError CPP502)."""
+    """Writes a call by C shim or by dispatcher. Raises EmitError CPP502 if neither is possible."""
     operator = step.operator.extern
     scope.module.operators[operator.name] = operator
     if not (_by_shim(step, scope) or write_exactly(step, scope)):
         if scope.is_recorded:
-            raise scope.error("CPP505", f"operator {operator.name} is called otherwise than a recording can")
+            raise scope.error(
+                "CPP505", f"operator {operator.name} is called in a way that cannot be recorded"
+            )
         _require_python(step, scope)
         in_python = ir.ExternTag.PYTHON_ONLY in operator.tags
         is_bridged = scope.module.python_operators and (
@@ -69,24 +71,32 @@ def call_operator(step: steps.CallOperator, scope: FunctionScope) -> None:
 
 
 def _require_python(step: CallStep, scope: FunctionScope) -> None:
-    """Refuses (EmitError CPP502) what only torch's Python code can call, in libraries for other processes: it keeps the memory of the
-    group, and streams."""
+    """Raises EmitError CPP502 for operators that need torch's Python code, in libraries for other processes.
+
+    That code keeps the group's memory and streams.
+    """
     if uses_workspace(step.operator.schema) and not scope.module.python_operators:
-        hint = "run lower-collectives without fused-matmuls and low-contention-threshold-bytes, or emit with py_wrapper or fx_converter"
+        hint = (
+            "run lower-collectives without fused-matmuls and low-contention-threshold-bytes, "
+            "or emit with py_wrapper or fx_converter"
+        )
         name = step.operator.extern.name
         raise scope.error("CPP502", f"operator {name} exists in Python only, with its group's memory", hint)
 
 
 _HIGHER_ORDER = "higher_order::"
-"""Operators that run others, or print: the dispatcher does not know them, and a bridge calls those that run one."""
+"""Operators that run others, or print. The dispatcher lacks them; bridges call those that run one."""
 _COLLECTIVES = "_c10d_functional::"
 _WAIT = "aoti_torch_cpu__c10d_functional_wait_tensor"
 
 
 def start_collective(step: steps.StartCollective, scope: FunctionScope) -> None:
-    """Functional collectives are operators. Some have a shim, which takes tensors of every device, although it is called
-    after the CPU; the dispatcher does not take those of which an argument is declared as anything, a group or its name, as
-    most are from torch 2.13 on: those are bridged or refused."""
+    """Writes a call of a functional collective, which is an operator.
+
+    Some have a function in the shim, which accepts tensors of every device, although its name contains `cpu`. The
+    dispatcher does not accept arguments of type Any, as groups are in most collectives from torch 2.13 on: those calls
+    use bridges or are refused.
+    """
     name = step.operator.extern.name
     scope.module.operators[name] = step.operator.extern
     since, function, parameters = shim_table().get(name, ((0, 0), "", ""))
@@ -103,7 +113,7 @@ def start_collective(step: steps.StartCollective, scope: FunctionScope) -> None:
 
 
 def wait(step: steps.Wait, scope: FunctionScope) -> None:
-    """torch waits in an operator of its own; for a device the current stream does."""
+    """Writes torch's operator that waits; for a device, the current stream waits."""
     source = scope.handle(step.source)
     scope.module.shims[_WAIT] = f"int32_t {_WAIT}(AtenTensorHandle inp, AtenTensorHandle* ret0);"
     scope.line(f'ok({_WAIT}({source}, &{scope.bind(step.result)}), "{_COLLECTIVES}wait_tensor");')
@@ -112,7 +122,7 @@ def wait(step: steps.Wait, scope: FunctionScope) -> None:
 def _result_slots(
     step: CallStep, count: int, scope: FunctionScope, paths: Sequence[ResultPath] = ()
 ) -> list[str]:
-    """The handles of what a call returns, at `paths` among its results. Results that nothing names are freed after it."""
+    """Returns the handles of a call's results, at `paths` among them. Unnamed results are freed after the call."""
     results = _results(step)
     if not results:
         name = scope.slot("unused", count) if count else ""
@@ -135,14 +145,14 @@ def _results(step: CallStep) -> Sequence[ir.Value]:
 
 
 def _device_type(step: CallStep, scope: FunctionScope) -> str:
-    """The type of device of all tensors of a call; '' where they lie on several, which the dispatcher sorts out."""
+    """Returns the device type of all tensors of a call; '' for several, between which the dispatcher chooses."""
     values: list[ir.Arg] = [*_results(step)]
     for argument in step.arguments:
         values += argument.value if isinstance(argument.value, tuple) else [argument.value]
     devices = [v for v in values if isinstance(v, ir.Device)]
     devices += [v.type.device for v in values if isinstance(v, ir.Value) and ir.is_tensor(v)]
-    found = {"cuda" if scope.on_gpu(device) else "cpu" for device in devices} or {"cpu"}
-    return found.pop() if len(found) == 1 else ""
+    types = {"cuda" if scope.on_gpu(device) else "cpu" for device in devices} or {"cpu"}
+    return types.pop() if len(types) == 1 else ""
 
 
 def _by_shim(step: steps.CallOperator, scope: FunctionScope) -> bool:
@@ -163,14 +173,14 @@ def _by_shim(step: steps.CallOperator, scope: FunctionScope) -> bool:
         return False
     ordered = sorted(step.arguments, key=lambda a: is_input(a.schema))
     texts = [text for a in ordered for text in _shim_argument(a.schema.type, a.value, scope)]
-    made = [] if writes else _result_slots(step, len(schema.returns), scope)
-    texts += [f"&{handle}" for handle in made]
+    handles = [] if writes else _result_slots(step, len(schema.returns), scope)
+    texts += [f"&{handle}" for handle in handles]
     if write_matmul(step, texts, scope):
         return True
     scope.module.shims[function] = f"int32_t {function}({parameters});"
     scope.line(f"ok({function}({', '.join(texts)}), {cpp_string(name)});")
-    if made and not _results(step):
-        scope.line(f"drop({', '.join(made)});")
+    if handles and not _results(step):
+        scope.line(f"drop({', '.join(handles)});")
     return True
 
 
@@ -195,9 +205,7 @@ def _shim_argument(type: str, value: ir.Arg, scope: FunctionScope) -> list[str]:
 
 
 def _shim_scalar(base: str, value: ir.Arg, scope: FunctionScope) -> str:
-    if base in ("str", "Any") and isinstance(
-        value, str
-    ):  # groups are declared as anything, and the shim takes their names
+    if base in ("str", "Any") and isinstance(value, str):  # Any: a group, which the shim accepts by name
         return cpp_string(value)
     if isinstance(value, Expr):
         if base in ("Scalar", "float"):
@@ -284,21 +292,21 @@ def _by_dispatcher(step: CallStep, scope: FunctionScope) -> None:
     base, _, overload = name.partition(".")
     head = f"{cpp_string(base)}, {cpp_string('' if overload == 'default' else overload)}"
     arguments = f"{{{', '.join(texts)}}}"
-    paths, returns = zip(*found) if (found := returned(step)) else ((), ())
+    paths, returns = zip(*values) if (values := returned(step)) else ((), ())
     if not bridged:
         scope.module.boxed[name] = types, [*returns]
     if any(r != "Tensor" for r in returns):
-        made = _returned(step, scope)
+        targets = _returned(step, scope)
         if mixes_returns(step):
             if not bridged:
                 raise _refused(
                     step, f"torch's dispatcher reads returned ({', '.join(returns)}) in reverse", scope
                 )
-            made += [f"{{Returned::{_kind(type)}, nullptr}}" for type in reversed(returns)]
-        scope.line(f"call_mixed({head}, {arguments}, {{{', '.join(made)}}});")
+            targets += [f"{{Returned::{_kind(type)}, nullptr}}" for type in reversed(returns)]
+        scope.line(f"call_mixed({head}, {arguments}, {{{', '.join(targets)}}});")
         return
-    made = _result_slots(step, len(returns), scope, paths) if _results(step) else []
-    scope.line(f"call({head}, {arguments}, {f'&{made[0]}' if made else 'nullptr'}, {len(returns)});")
+    handles = _result_slots(step, len(returns), scope, paths) if _results(step) else []
+    scope.line(f"call({head}, {arguments}, {f'&{handles[0]}' if handles else 'nullptr'}, {len(returns)});")
 
 
 def _kind(type: str) -> str:
@@ -306,23 +314,23 @@ def _kind(type: str) -> str:
 
 
 def _returned(step: CallStep, scope: FunctionScope) -> list[str]:
-    """Where the values go that an operator returns, of which some are lists or numbers."""
+    """Returns the targets of an operator's returned values, some of which are lists or numbers."""
     results = _results(step)
     lists = isinstance(step, steps.StartCollective) or not results
-    taken = [] if lists else scope.taken.get(results[0], [])
+    used_paths = [] if lists else scope.taken.get(results[0], [])
     counts = []
     for path, type in returned(step):
-        below = [p[len(path)] for p in taken if len(p) > len(path) and p[: len(path)] == path]
+        below = [p[len(path)] for p in used_paths if len(p) > len(path) and p[: len(path)] == path]
         length = len(results) if lists else 1 + max((i for i in below if isinstance(i, int)), default=-1)
-        counts.append({"Tensor": 1, "Tensor?": int(path in taken), "Tensor[]": length}.get(type, 0))
+        counts.append({"Tensor": 1, "Tensor?": int(path in used_paths), "Tensor[]": length}.get(type, 0))
     handles = _result_slots(step, max(sum(counts), 1), scope) if results else []
-    found: dict[ResultPath, str] = {}
+    by_path: dict[ResultPath, str] = {}
     texts, begin = [], 0
     for (path, type), count in zip(returned(step), counts):
         if type in _NUMBERS:
             kind, symbol = _NUMBERS[type]
-            found[path] = scope.variable("number", symbol)
-            texts.append(f"{{Returned::{kind}, &{found[path]}}}")
+            by_path[path] = scope.variable("number", symbol)
+            texts.append(f"{{Returned::{kind}, &{by_path[path]}}}")
         elif type not in _RETURNED:
             raise _refused(step, f"it returns {type}", scope)
         else:
@@ -330,12 +338,12 @@ def _returned(step: CallStep, scope: FunctionScope) -> list[str]:
             tail = f", {count}" if type == "Tensor[]" else ""
             texts.append(f"{{Returned::{_RETURNED[type]}, {to}{tail}}}")
             places = [(*path, i) for i in range(count)] if tail else [path]
-            found.update(zip(places, handles[begin : begin + count]))
+            by_path.update(zip(places, handles[begin : begin + count]))
         begin += count
     if results:
-        scope.places[results[0]] = found
+        scope.places[results[0]] = by_path
         if ir.is_scalar(results[0]):
-            scope.numbers[results[0]] = found[()]
+            scope.numbers[results[0]] = by_path[()]
     return texts
 
 
@@ -367,7 +375,7 @@ def _boxed_one(base: str, value: ir.Arg, step: CallStep, scope: FunctionScope) -
         case Expr() if base == "bool":
             return f"truth({scope.truth(value)})"
         case str() if base == "str" or (base == "Any" and scope.module.python_operators):
-            # a group, whose name a bridge takes as text
+            # a group: bridges accept its name
             return string_text(value)
         case ir.Device() if base == "Device":
             return "device(run.gpu)" if _on_gpu(value, scope) else "cpu_device()"

@@ -1,6 +1,6 @@
-"""Writes what makes memory that persists from call to call: `FunctionPlan.persistent` says what does.
+"""Writes the allocation of memory that persists between calls (`FunctionPlan.persistent`).
 
-A set of it, and the tensors over it, are made by `make_persistent`, for one call at a time; the container holds those that no call uses.
+`make_persistent` allocates one set of memory with its tensors, which one call at a time uses. The container owns idle sets.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from wrapper_ir import ir
 
 
 def write_persistent(module: ProgramScope) -> tuple[list[str], int]:
-    """The lines of `make_persistent`, and how many handles there are. Names are in `module.persistent` then."""
+    """Returns the lines of `make_persistent` and the number of handles; adds names to `module.persistent`."""
     memory = module.plan.main.persistent
     if not memory.windows:
         return [], 0

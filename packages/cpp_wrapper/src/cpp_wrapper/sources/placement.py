@@ -1,4 +1,4 @@
-"""Writes where work runs: streams, events, scopes of profilers. Events of the host have happened when they are recorded."""
+"""Writes streams, events and profiler scopes. Events of the host are complete when they are recorded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _QUEUING = (steps.Allocate, steps.Zero, steps.Copy, steps.Launch, steps.CallOper
 
 @contextmanager
 def on_stream(step: steps.Step, scope: FunctionScope) -> Iterator[None]:
-    """A block for what a step queues, unless that goes to the stream that is current when the program is called."""
+    """Opens a block on the step's stream, unless that is the current stream of the call."""
     if not isinstance(step, _QUEUING) or step.stream is None:
         yield
         return
@@ -27,23 +27,23 @@ def on_stream(step: steps.Step, scope: FunctionScope) -> Iterator[None]:
 
 
 def _stream(stream: steps.Stream, scope: FunctionScope) -> int:
-    """The program's number of a stream."""
+    """Returns the program's number of a stream."""
     scope.on_gpu(stream.device)
     return scope.module.streams[stream] if stream.number else 0
 
 
 def enter_device(step: steps.EnterDevice, scope: FunctionScope) -> None:
-    """The runtime makes the program's device current."""
+    """Checks the device only: the runtime makes the program's device current."""
     scope.on_gpu(step.device)
 
 
 def barrier(step: steps.Barrier, scope: FunctionScope) -> None:
-    """Calls stay in order; the reader is told why they have it."""
+    """Writes a comment: calls keep their order."""
     scope.line("// barrier")
 
 
 def record_event(step: steps.RecordEvent, scope: FunctionScope) -> None:
-    """On the host nothing is queued."""
+    """Writes an event; on the host a comment, since nothing is queued."""
     if step.on_host:
         _happened(f"event {step.result.name}", scope)
         return
@@ -52,7 +52,7 @@ def record_event(step: steps.RecordEvent, scope: FunctionScope) -> None:
 
 
 def wait_event(step: steps.WaitEvent, scope: FunctionScope) -> None:
-    """The stream waits, the host goes on."""
+    """Writes a wait of the stream; the host continues."""
     if step.on_host:
         _happened(f"wait for {step.event.name}", scope)
         return
@@ -60,7 +60,7 @@ def wait_event(step: steps.WaitEvent, scope: FunctionScope) -> None:
 
 
 def sync_event(step: steps.SyncEvent, scope: FunctionScope) -> None:
-    """The host waits."""
+    """Writes a wait of the host."""
     if step.on_host or scope.module.gpu is None:
         _happened(f"synchronise with {step.event.name}", scope)
         return
@@ -68,7 +68,7 @@ def sync_event(step: steps.SyncEvent, scope: FunctionScope) -> None:
 
 
 def _event(event: ir.Value[ir.OpaqueType], scope: FunctionScope) -> str:
-    """The variable of an event. Raises EmitError CPP503 for one that another function recorded."""
+    """Returns the variable of an event. Raises EmitError CPP503 for one that another function recorded."""
     if event not in scope.events:
         raise scope.error("CPP503", f"event %{event.name} of another function")
     return scope.events[event]
@@ -79,7 +79,7 @@ def _happened(text: str, scope: FunctionScope) -> None:
 
 
 def enter_profile(step: steps.EnterProfile, scope: FunctionScope) -> None:
-    """torch's operators for scopes; one that is open where the function fails ends with its handle."""
+    """Writes torch's operator that opens a scope; after an error, the scope ends with its handle."""
     handle = f"t[{scope.slot('profile')}]"
     scope.profiles.append(handle)
     texts = ", ".join(f"{cpp_string(text)}, {len(text.encode())}" for text in (step.name, step.details))
@@ -93,5 +93,5 @@ def enter_pool(step: steps.EnterPool, scope: FunctionScope) -> None:
 
 
 def exit_scope(step: steps.ExitScope, scope: FunctionScope) -> None:
-    """The innermost scope: there are none but those of profilers."""
+    """Closes the innermost profiler scope; other scopes do not exist."""
     scope.line(f"exit_profile({scope.profiles.pop()});")

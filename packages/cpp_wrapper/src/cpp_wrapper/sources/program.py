@@ -1,4 +1,4 @@
-"""Puts the files of a library together."""
+"""Builds the files of a library."""
 
 from __future__ import annotations
 
@@ -48,23 +48,24 @@ from wrapper_ir_runtime import refuse_unsupported
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """The text of a library, by file name: `program.cpp` has the program, `kernels_N.cpp` the kernels, the others what all
-    libraries have in common. `constants` are the bytes beside them, `metadata` what a loader knows without running it, as
-    JSON."""
+    """The sources of a library by file name, the bytes of its constants, and metadata for loaders as JSON.
+
+    `program.cpp` contains the program, `kernels_N.cpp` kernels. The other files are the same in all libraries.
+    """
 
     files: Mapping[str, str]
     units: tuple[KernelUnit, ...]
     constants: tuple[Blob, ...]
     metadata: str
     origins: tuple[LineOrigin | None, ...] = ()
-    """What each line of `program.cpp` is written for."""
+    """The origin of each line of `program.cpp`."""
 
     def __str__(self) -> str:
         return self.files["program.cpp"]
 
 
 def emit_sources(artifact: Artifact, analyses: Analyses | None, options: CppOptions) -> Sources:
-    """The files for an artifact. Raises what `cpp_wrapper.emit` raises."""
+    """Emits the files for an artifact. Raises the errors of `cpp_wrapper.emit`."""
     refuse_unsupported(artifact.signature)
     _check_signature(artifact.signature)
     lowering = LoweringOptions(persistent_buffers=options.persistent_buffers, keep_windows=True)
@@ -103,10 +104,10 @@ def emit_sources(artifact: Artifact, analyses: Analyses | None, options: CppOpti
 
 
 def _check_signature(signature: ir.Signature) -> None:
-    """A library takes and gives plain tensors."""
+    """Raises EmitError CPP503 unless a library can receive and return the signature's tensors."""
     why = ""
     if signature.unwraps or any(isinstance(b, ir.WrappedOutput) for b in signature.bindings):
-        why = "tensors that wrap others"
+        why = "tensor subclasses"
     elif any(back.kind is not ir.WriteBackKind.COPY for back in signature.write_backs):
         why = "inputs that get another shape or storage"
     elif any(back.leaf not in signature.params for back in signature.write_backs):
@@ -165,7 +166,7 @@ def _program(
 
 
 def _functions(module: ProgramScope) -> tuple[list[str], list[str]]:
-    """Declarations of all functions but `main`, and the lines of all, `main` last."""
+    """Returns declarations of all functions except `main`, and the lines of all, `main` last."""
     heads: list[str] = []
     lines: list[str] = []
     for function in (*module.plan.functions[1:], module.plan.main):
@@ -215,12 +216,12 @@ def _description(module: ProgramScope, handles: int, blobs: int, persistent: int
 
 
 def _metadata(module: ProgramScope, instructions: list[str]) -> str:
-    """What a loader knows of a library without running it, as JSON."""
+    """Returns metadata that loaders read without running the library, as JSON."""
     plan = module.plan
     function = plan.main.function
     checked = [pair for step in plan.main.steps if isinstance(step, CheckInputs) for pair in step.inputs]
     if [value for value, _ in checked] != [p.value for p in function.params]:
-        raise EmitError("CPP505", "the plan does not check every parameter, in order")
+        raise EmitError("CPP505", "the plan does not check every parameter in order")
     inputs = [{"class": type(want).__name__, **dataclasses.asdict(want)} for _, want in checked]
     groups = _group_checks(plan)
     facts = {
@@ -245,7 +246,7 @@ def _metadata(module: ProgramScope, instructions: list[str]) -> str:
 
 
 def _group_checks(plan: Plan) -> list[CheckGroups]:
-    """What is asked of process groups. A program whose processes share memory runs in Python alone, which allocates it."""
+    """Returns checks of process groups. Programs that share memory run only in Python, which allocates it."""
     return [step for step in plan.main.steps if isinstance(step, CheckGroups)]
 
 
@@ -265,8 +266,7 @@ def _result_kind(value: object) -> str:
 
 
 def _check_parameters(plan: Plan) -> None:
-    """Raises EmitError CPP503 for a parameter of `main` that is neither a number nor a tensor on the CPU or the program's
-    device."""
+    """Raises EmitError CPP503 unless each parameter of `main` is a number, or a tensor on a supported device."""
     devices = (ir.CPU, plan.program.target.device)
     for param in plan.main.function.params:
         type = param.value.type

@@ -1,4 +1,4 @@
-"""Writes functions that are recorded as CUDA graphs (`text/graphs.cpp`): which ones, and what the runtime is to know of them."""
+"""Selects functions to record as CUDA graphs (`text/graphs.cpp`), and writes the runtime's table of them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,11 @@ _MATMUL_TYPES = (ir.DType.F32, ir.DType.F16, ir.DType.BF16)
 
 @dataclass(frozen=True, slots=True)
 class RecordedFunctions:
-    """The functions of a program that it may record: `numbers` in the table of them, by name; `refusals` says why others that are
-    recordable run as they are; `parts` are all that run while one is recorded."""
+    """The functions of a program that may be recorded.
+
+    `numbers` are their rows in the table, by name. `refusals` are reasons why other recordable functions are not
+    recorded. `parts` are all functions that run during a recording.
+    """
 
     numbers: Mapping[str, int]
     refusals: Mapping[str, str]
@@ -27,7 +30,7 @@ class RecordedFunctions:
 
 
 def find_recorded(plan: Plan, limit: int) -> RecordedFunctions:
-    """Those of a program, where `limit` recordings of each may be made."""
+    """Selects the functions to record, each at most `limit` times."""
     analyses = plan.analyses
     numbers: dict[str, int] = {}
     refusals: dict[str, str] = {}
@@ -53,7 +56,7 @@ def _with_callees(names: Mapping[str, int], analyses: Analyses) -> Iterator[str]
 
 
 def _refusal(plan: FunctionPlan, analyses: Analyses) -> str:
-    """Why a recordable function is not recorded; "" where it is."""
+    """Returns the reason why a recordable function is not recorded; "" if it is."""
     if any(getattr(op, "stream", 0) for op in plan.function.body):  # ops that queue nothing have none
         return "it is work of several streams"
     if plan.recording is not None and plan.recording.given:
@@ -62,7 +65,7 @@ def _refusal(plan: FunctionPlan, analyses: Analyses) -> str:
 
 
 def _other_matmul(plan: FunctionPlan, analyses: Analyses) -> str:
-    """A matmul of element types for which the runtime has none; "" where there is none."""
+    """Describes a matmul of element types that the runtime does not support; "" if there is none."""
     for name in _with_callees({plan.name: 0}, analyses):
         for op in analyses.functions[name].body:
             types = [v.type for v in ir.operands(op) if ir.is_tensor(v)]
@@ -72,7 +75,7 @@ def _other_matmul(plan: FunctionPlan, analyses: Analyses) -> str:
 
 
 def recordable_table(recorded: RecordedFunctions, plan: Plan) -> list[str]:
-    """The table of what the runtime knows: see `Recordable` in `text/gpu.h`."""
+    """Returns the runtime's table of recorded functions: see `Recordable` in `text/gpu.h`."""
     if not recorded.numbers:
         return []
     rows = []
@@ -93,8 +96,10 @@ def _inputs(function: ir.Function, facts: Recording) -> str:
 
 
 def _results(function: FunctionPlan, plan: Plan) -> str:
-    """Lent are results that nothing outlives the call of: main calls the function once, and returns no memory of theirs. It does
-    not resize it either."""
+    """Returns a letter for each result: `l` if its memory may be lent to the caller, `o` otherwise.
+
+    It may be lent if main calls the function once, and neither returns nor resizes the memory.
+    """
     analyses, main = plan.analyses, plan.program.main
     own = function.function.returns.values
     calls = [op for f in analyses.program.functions for op in f.body if function.name in ir.callees(op)]

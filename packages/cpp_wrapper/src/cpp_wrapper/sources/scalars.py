@@ -1,9 +1,9 @@
-"""Numbers that operators take as `Scalar`: which functions of torch take them so that they mean the same.
+"""`Scalar` arguments of operators, passed to functions of torch without a change of meaning.
 
-The C shim takes a `Scalar` as a `double`, the stable dispatcher takes none. A whole number that becomes a `double` changes
-the element type of results, so it goes there only where all tensors are floating point, or where the operator converts
-numbers to an element type that it has anyway. Elsewhere the number becomes a tensor without dimensions, for the overload
-that takes one, with an element type that promotes as the number does (torch/aten/src/ATen/native/TypeProperties.cpp).
+The C shim accepts a `Scalar` as a `double`; the stable dispatcher accepts none. An integer passed as a `double` changes
+the element type of results. It is passed only if all tensors are floating point, or if the operator converts numbers to a
+known element type. Otherwise the number becomes a tensor without dimensions, for the overload with a tensor. Its element
+type promotes as the number does (torch/aten/src/ATen/native/TypeProperties.cpp).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ TENSOR_OVERLOADS: Mapping[str, str] = {
     "aten::where.ScalarOther": "aten::where.self",
     "aten::where.ScalarSelf": "aten::where.self",
 }  # fmt: skip
-"""Overloads that take a tensor where another takes a number; the arguments are otherwise the same."""
+"""Overloads with a tensor in place of a number; the other arguments are the same."""
 
 _CONVERTING = frozenset(
     {
@@ -70,26 +70,28 @@ _CONVERTING = frozenset(
         *("aten::full", "aten::scatter.value_out"),
     }
 )
-"""Operators with a shim that convert numbers to the element type of a tensor, or to one that they are given."""
+"""Operators with a shim that convert numbers to the element type of a tensor, or of an argument."""
 _EXACT = 2**53
-"""Up to here every whole number is a `double`."""
+"""Up to this value every integer is a `double`."""
 _ORDER = {SymKind.BOOL: 0, SymKind.INT: 1, SymKind.FLOAT: 2}
 _DEFAULTS = (ir.DType.BOOL, ir.DType.I64, ir.DType.F32, ir.DType.C64)
 _WIDEST = (ir.DType.BOOL, ir.DType.I64, ir.DType.F64, ir.DType.C128)
 
 
 def tensor_overload(step: steps.CallOperator | steps.StartCollective) -> str:
-    """The overload that takes tensors for the call's numbers; '' for none."""
+    """Returns the overload with tensors in place of the call's numbers; '' for none."""
     name = step.operator.extern.name
     if name == "aten::pow.Tensor_Scalar":
-        exponent = step.arguments[1].value  # a negative one of whole numbers is an error there alone
+        exponent = step.arguments[
+            1
+        ].value  # negative exponents of integers are an error in this overload only
         if not isinstance(exponent, Int) or exponent.value < 0:
             return ""
     return TENSOR_OVERLOADS.get(name, "")
 
 
 def has_whole_scalars(step: steps.CallOperator | steps.StartCollective) -> bool:
-    """Whether a `Scalar` is a whole number or a bool."""
+    """Returns whether a `Scalar` is an integer or a bool."""
     return any(
         a.schema.type.startswith("Scalar") and not a.schema.type.startswith("ScalarType")
         and isinstance(a.value, Expr) and a.value.kind is not SymKind.FLOAT
@@ -98,7 +100,7 @@ def has_whole_scalars(step: steps.CallOperator | steps.StartCollective) -> bool:
 
 
 def keeps_meaning(step: steps.CallOperator | steps.StartCollective) -> bool:
-    """Whether the operator's whole numbers mean the same as `double`s."""
+    """Returns whether the operator's integers can be passed as `double`s."""
     tensors = _tensors(step)
     if tensors and all(t.dtype.is_floating or t.dtype.is_complex for t in tensors):
         return True
@@ -119,12 +121,12 @@ def keeps_meaning(step: steps.CallOperator | steps.StartCollective) -> bool:
 
 
 def _tensors(step: steps.CallOperator | steps.StartCollective) -> list[ir.TensorType]:
-    """The types of all tensors that a call is given."""
-    found: list[ir.TensorType] = []
+    """Returns the types of all tensors among a call's arguments."""
+    types: list[ir.TensorType] = []
     for argument in step.arguments:
         values = argument.value if isinstance(argument.value, tuple) else (argument.value,)
-        found += [v.type for v in values if isinstance(v, ir.Value) and ir.is_tensor(v)]
-    return found
+        types += [v.type for v in values if isinstance(v, ir.Value) and ir.is_tensor(v)]
+    return types
 
 
 def _category(dtype: ir.DType) -> int:
@@ -135,14 +137,14 @@ def _category(dtype: ir.DType) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Number:
-    """An argument as a tensor: its element type, and the type it is written in before (`double`, `Int`, `bool`)."""
+    """A number as a tensor: its element type, and the order of its kind: bool, int, float, complex."""
 
     dtype: ir.DType
     order: int
 
 
 def _number(value: ir.Arg, beside: Sequence[ir.TensorType]) -> _Number | None:
-    """The element type with which a tensor without dimensions promotes as the number does; None: nothing is exact."""
+    """Returns the element type with which a tensor without dimensions promotes as the number; None if none does."""
     if isinstance(value, ir.Complex):
         order = 3
     elif isinstance(value, Expr):
@@ -156,7 +158,7 @@ def _number(value: ir.Arg, beside: Sequence[ir.TensorType]) -> _Number | None:
         return _Number(_DEFAULTS[order], order)
     if any(t.sizes and _category(t.dtype) == highest for t in beside):
         return _Number(_WIDEST[order], order)
-    # All are without dimensions: then the tensor's own element type counts as much as theirs.
+    # All tensors are without dimensions, so the new tensor's element type counts as much as theirs.
     own = {t.dtype for t in beside if _category(t.dtype) == highest}
     return _Number(own.pop(), order) if len(own) == 1 else None
 
@@ -164,30 +166,28 @@ def _number(value: ir.Arg, beside: Sequence[ir.TensorType]) -> _Number | None:
 def number_tensor(
     value: ir.Arg, step: steps.CallOperator | steps.StartCollective, scope: FunctionScope
 ) -> str:
-    """The handle of a number as a tensor, which the caller drops; '' where no tensor means the same."""
-    made = _number(value, _tensors(step))
-    if made is None:
-        return ""
-    return _write_number(value, made, scope)
+    """Writes a number as a tensor and returns its handle, which the caller drops; '' if no tensor is equivalent."""
+    number = _number(value, _tensors(step))
+    return "" if number is None else _write_number(value, number, scope)
 
 
 def wide_number(value: ir.Arg, scope: FunctionScope) -> str:
-    """The handle of a number as a tensor of the widest element type of its kind; '' for what is not a number."""
+    """Writes a number as a tensor of the widest type of its kind and returns its handle; '' for other values."""
     order = 3 if isinstance(value, ir.Complex) else _ORDER[value.kind] if isinstance(value, Expr) else -1
     return _write_number(value, _Number(_WIDEST[order], order), scope) if order >= 0 else ""
 
 
 def is_whole(dtype: ir.DType) -> bool:
-    """Whether an element type has whole numbers or truth values."""
+    """Returns whether an element type is integral or bool."""
     return _category(dtype) < 2
 
 
-def _write_number(value: ir.Arg, made: _Number, scope: FunctionScope) -> str:
+def _write_number(value: ir.Arg, number: _Number, scope: FunctionScope) -> str:
     name = f"t[{scope.slot('number')}]"
     if isinstance(value, ir.Complex):
         text = f"{scope.number(value.real)}, {scope.number(value.imag)}"
     else:
         assert isinstance(value, Expr)
-        text = f"Int({scope.number(value)})" if made.order == 1 else scope.number(value)
-    scope.line(f"number_tensor({name}, {text}, {dtype_text(made.dtype)});")
+        text = f"Int({scope.number(value)})" if number.order == 1 else scope.number(value)
+    scope.line(f"number_tensor({name}, {text}, {dtype_text(number.dtype)});")
     return name

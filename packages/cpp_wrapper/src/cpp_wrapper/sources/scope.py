@@ -1,4 +1,4 @@
-"""What a step needs to know to be written: names, and where lines go."""
+"""The state while emitting a program and a function: names and lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wrapper_ir_lowering.state import op_place
 from wrapper_ir_lowering.steps import StepBase, Unpack
 
 TEXTS = {path.name: path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "text").iterdir()}
-"""The files that are the same in every library, and the table of shims."""
+"""The files that are the same in every library, and the tables of shims."""
 
 _HEADERS = ("shim.h", "integers.h", "runtime.h", "steps.h", "gpu.h", "graphs.h", "symbols.h")
 _DECLARED = re.compile(r"\b(?:struct|class|union|using|namespace|int64_t)\s+(\w+)|\b(\w+)\s*\(")
@@ -55,30 +55,32 @@ _OWN_WORDS = frozenset(
     "t",
     "raw",
 }
-"""What emitted lines refer to, besides what they name themselves."""
+"""Names that emitted lines use but do not define."""
 NUMBER_TYPES = {SymKind.INT: "Int", SymKind.FLOAT: "double", SymKind.BOOL: "bool"}
 """The C++ types of numbers."""
 _ITEMS = {SymKind.INT: "item_int", SymKind.FLOAT: "item_float", SymKind.BOOL: "item_bool"}
 
 
 ResultPath = tuple[int | str, ...]
-"""Where a value stands in a nested result."""
+"""The position of a value in a nested result."""
 
 
 def dtype_text(dtype: ir.DType) -> str:
-    """The call that gives an element type's number."""
+    """Returns the call that returns an element type's code."""
     return "boolean()" if dtype is ir.DType.BOOL else f"{dtype.value}()"
 
 
 def string_text(text: str) -> str:
-    """A text as an argument of the dispatcher."""
+    """Returns a string as an argument of the dispatcher."""
     return f"string({cpp_string(text)}, {len(text.encode('utf-8', 'surrogatepass'))})"
 
 
 class ProgramScope:
-    """What is known of a whole program. `oldest_torch`, `python_operators` and `recordings` are as in
-    `CppOptions`. `constants` has the places of constants and of their windows in the array of
-    handles, `kernels` the functions that launch kernels, by name."""
+    """The state of a whole program. `oldest_torch`, `python_operators` and `recordings` are as in `CppOptions`.
+
+    `constants` contains the positions of constants in the array of handles, `windows` those of their windows, and
+    `kernels` the functions that launch kernels, by name.
+    """
 
     def __init__(
         self,
@@ -90,12 +92,12 @@ class ProgramScope:
     ) -> None:
         self.plan = plan
         self.origins = origins
-        """Of the plan's ops, in the program that it was lowered from."""
+        """Origins of the plan's ops in the program before lowering."""
         self.oldest_torch = oldest_torch
         self.python_operators = python_operators
         target = plan.program.target.device
         self.gpu: ir.Device | None = None if target == ir.CPU else target
-        """The one device besides the CPU."""
+        """The only device besides the CPU."""
         self.ranges = ranges_of(plan.program.symbols)
         self.recordings = recordings
         self.recorded = find_recorded(plan, recordings if self.gpu is not None else 0)
@@ -103,44 +105,44 @@ class ProgramScope:
         self.constants: dict[ir.Value, str] = {}
         self.windows: list[str] = []
         self.persistent: dict[ir.Value, str] = {}
-        """Values over memory that persists from call to call, and their places in its array of handles."""
+        """Values over memory that persists between calls, and their positions in its array of handles."""
         self.persistent_blocks: list[str] = []
-        """The places of that memory itself."""
+        """The positions of that memory itself."""
         self.kernels: dict[str, str] = {}
         self.functions = {plan.main.name: self.names("run_main")} | {
             function.name: self.names(f"run_{function.name}") for function in plan.functions[1:]
         }
-        """The C++ functions of the program's, by name."""
+        """The C++ functions of the program's functions, by name."""
         self.launchers: dict[str, str] = {}
-        """The functions that launch kernels on the device, by name."""
+        """The launchers of kernels on the device, by name."""
         self.streams = {stream: number for number, stream in enumerate(plan.streams, 1)}
         self.shims: dict[str, str] = {}
-        """Declarations of the shim functions that are called, by name."""
+        """Declarations of called shim functions, by name."""
         self.operators: dict[str, ir.ExternDef] = {}
-        """What is called, by name."""
+        """Called operators, by name."""
         self.boxed: dict[str, tuple[list[str], list[str]]] = {}
-        """The types of arguments and results in calls through the dispatcher, which looks at no value, by operator."""
+        """Types of arguments and results of calls through the dispatcher, which does not check them, by operator."""
         self.shared_places = 0
-        """How many places allocate memory of process groups."""
+        """Number of allocations of memory of process groups."""
         self.bridges: dict[str, str] = {}
-        """Schemas of the operators by which a loader in Python calls others, by what those are called (`bridge.py`)."""
+        """Schemas of bridges, by the operators that they call (`bridge.py`)."""
 
     def names(self, wish: str) -> str:
-        """A name that the file does not have yet; macros of C's headers (`NULL`, `M_PI`) are in capitals."""
+        """Returns a new name. Names in capitals become lowercase: C's headers define macros (`NULL`, `M_PI`)."""
         return self._names(wish.lower() if wish.isupper() else wish)
 
 
 class FunctionScope:
-    """The state of writing one function: `lines` of the part that is written now, and names of what is live."""
+    """The state of a function: lines of its parts, and names of live values."""
 
     def __init__(self, module: ProgramScope, plan: FunctionPlan) -> None:
         self.module = module
         self.plan = plan
         self.origin = LineOrigin(note=f"arguments of @{plan.name}")
-        """What the lines to come are written for."""
+        """The origin of the next lines."""
         self.parts: list[list[SourceLine]] = [[]]
         self.slots: list[str] = []
-        """The names of slots for handles, in order; '' for one that continues the slots before it."""
+        """The names of slots for handles, in order; '' for one that belongs to the name before it."""
         self.symbols: list[tuple[str, SymKind]] = []
         """Variables of the function."""
         self.given: list[tuple[str, SymKind]] = []
@@ -148,18 +150,18 @@ class FunctionScope:
         self.results: list[tuple[str, SymKind]] = []
         """Numbers that the function returns to callers."""
         self.live: dict[ir.Value, str] = {}
-        """Values that have a handle, and the name of its slot."""
+        """Values with a handle, and the names of their slots."""
         self.counts: dict[ir.Value, int] = {}
-        """How many handles stand for a nested result."""
+        """The number of handles of each value."""
         self.places: dict[ir.Value, dict[ResultPath, str]] = {}
         """The handles and variables of nested results, by path."""
         self.taken: dict[ir.Value, list[ResultPath]] = {}
-        """What the function takes of each nested result."""
+        """The paths of each nested result that the function reads."""
         for step in plan.steps:
             if isinstance(step, Unpack):
                 self.taken.setdefault(step.source, []).append(step.path)
         self.numbers_made: list[str] = []
-        """Handles of numbers that stand for tensors in the call that is written now."""
+        """Handles of numbers that are passed as tensors in the current call."""
         self.events: dict[ir.Value, str] = {}
         """Variables of events."""
         self.profiles: list[str] = []
@@ -172,37 +174,37 @@ class FunctionScope:
     # --- lines
 
     def line(self, text: str) -> None:
-        """Adds a line to the part."""
+        """Adds a line to the current part."""
         self.parts[-1].append(SourceLine("  " * self._depth + text, self.origin))
 
     @contextmanager
     def indented(self) -> Iterator[None]:
-        """Lines of a block."""
+        """Indents the lines of a block."""
         self._depth += 1
         yield
         self._depth -= 1
 
     def break_part(self, limit: int) -> None:
-        """Begins another part where this one has `limit` lines."""
+        """Begins another part if the current one has `limit` lines."""
         if len(self.parts[-1]) >= limit:
             self.parts.append([])
 
     # --- names
 
     def slot(self, wish: str, count: int = 1) -> str:
-        """A new name for `count` slots."""
+        """Adds `count` slots and returns their name."""
         name = self.module.names(wish)
         self.slots += [name, *[""] * (count - 1)]
         return name
 
     def bind(self, value: ir.Value, count: int = 1) -> str:
-        """The handle of a value that begins now."""
+        """Adds slots for a value and returns its handle."""
         name = self.live[value] = self.slot(value.name, count)
         self.counts[value] = count
         return f"t[{name}]"
 
     def handle(self, value: ir.Value) -> str:
-        """The handle of a value. Raises EmitError CPP505 for one that is not, or no longer, defined."""
+        """Returns the handle of a value. Raises EmitError CPP505 for one that is not, or no longer, defined."""
         if value in self.live:
             return f"t[{self.live[value]}]"
         if value in self.module.persistent:
@@ -214,7 +216,7 @@ class FunctionScope:
         raise self.error("CPP505", f"%{value.name} is not defined here, or was freed, dropped or moved")
 
     def end(self, values: Iterable[ir.Value]) -> None:
-        """Frees the handles of values whose names end."""
+        """Drops the handles of values."""
         handles = []
         for value in values:
             name = self.live.pop(value, None)
@@ -225,13 +227,13 @@ class FunctionScope:
             self.line(f"drop({', '.join(handles)});")
 
     def define(self, symbol: str, kind: SymKind) -> str:
-        """The variable of a symbol."""
+        """Returns the variable of a symbol, and adds it if necessary."""
         if symbol not in self.defined:
             self.defined[symbol] = self.variable(symbol, kind)
         return self.defined[symbol]
 
     def variable(self, wish: str, kind: SymKind) -> str:
-        """A new variable for a number."""
+        """Adds a variable for a number."""
         name = self.module.names(wish)
         self.symbols.append((name, kind))
         return name
@@ -239,7 +241,7 @@ class FunctionScope:
     # --- texts
 
     def number(self, e: Expr) -> str:
-        """C++ text of an expression: an `Int`, whose arithmetic is checked, a `double` or a `bool`."""
+        """Returns C++ text of an expression: an `Int`, whose arithmetic is checked, a `double` or a `bool`."""
         if isinstance(e, Int) and -(2**31) < e.value < 2**31:
             return str(e.value)
         try:
@@ -248,44 +250,44 @@ class FunctionScope:
             raise self.error("CPP620", f"{e} has a number that does not fit in 64 bits") from error
 
     def real(self, e: Expr) -> str:
-        """C++ text of an expression as a `double`."""
+        """Returns C++ text of an expression as a `double`."""
         return self.number(e) if e.kind is SymKind.FLOAT else f"static_cast<double>({self.number(e)})"
 
     def truth(self, e: Expr) -> str:
-        """C++ text of an expression as a `bool`."""
+        """Returns C++ text of an expression as a `bool`."""
         if isinstance(e, Bool):
             return "true" if e.value else "false"
         return self.number(e) if e.kind is SymKind.BOOL else f"static_cast<bool>({self.number(e)})"
 
     def numbers_text(self, exprs: Sequence[Expr]) -> str:
-        """Sizes or strides in braces."""
+        """Returns sizes or strides in braces."""
         return f"{{{', '.join(map(self.number, exprs))}}}"
 
     def on_gpu(self, device: ir.Device) -> bool:
-        """Whether something lies on the program's device, not on the host. Raises EmitError CPP503 for another device."""
+        """Returns whether a device is the program's, not the host. Raises EmitError CPP503 for another device."""
         own = self.module.gpu
         if device == ir.CPU:
             return False
         if own is None or device.type != own.type or device.index not in (None, own.index):
             raise self.error(
                 "CPP503",
-                f"something on {device}: the program's device is {self.module.plan.program.target.device}",
+                f"a value on {device}: the program's device is {self.module.plan.program.target.device}",
             )
         return True
 
     @property
     def is_recorded(self) -> bool:
-        """Whether a recording may be made of what the function does."""
+        """Whether the function may run during a recording."""
         return self.plan.name in self.module.recorded.parts
 
     def place(self, device: ir.Device) -> str:
-        """The last argument of what is told where memory lies: nothing means on the host."""
+        """Returns the last argument of functions that allocate: the device, or nothing for the host."""
         if not self.on_gpu(device):
             return ""
         return ", run" if self.is_recorded else ", run.gpu"
 
     def layout(self, type: ir.TensorType) -> str:
-        """Sizes and strides of a tensor. Raises EmitError CPP503 for one on another device than the program's."""
+        """Returns sizes and strides of a tensor. Raises EmitError CPP503 for one on another device."""
         self.on_gpu(type.device)
         return f"{self.numbers_text(type.sizes)}, {self.numbers_text(type.strides)}"
 
@@ -307,7 +309,7 @@ class FunctionScope:
                 raise self.error("CPP505", f"{e} has no C++ text here")
 
     def error(self, code: str, message: str, hint: str = "") -> EmitError:
-        """An error with the op in its surroundings."""
+        """Returns an error that shows the op in its context."""
         place = ""
         if self.step is not None and self.step.at.position >= 0:
             place = "\n" + op_place(self.plan.function, self.step.at.position, self.module.plan.program)

@@ -1,4 +1,4 @@
-"""torch's C shim: its functions by operator, as the tables of `text/` have them, and the C of a schema's parameters."""
+"""Torch's C shim: functions by operator (tables in `text/`), and C parameters of a schema."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _TYPE = re.compile(r"(\w+)(\?)?(\[\d*\])?(\?)?")
 
 
 def parsed(type: str) -> tuple[str, bool, bool, bool]:
-    """Base type; whether elements are optional; whether it is a list; whether it is optional."""
+    """Returns the base type, and whether elements are optional, it is a list, and it is optional."""
     match = _TYPE.fullmatch(type)
     if match is None:
         return type, False, False, False
@@ -28,8 +28,10 @@ def parsed(type: str) -> tuple[str, bool, bool, bool]:
 
 @lru_cache
 def shim_table(device: str = "cpu") -> Mapping[str, tuple[tuple[int, int], str, str]]:
-    """The functions for tensors on a type of device, by operator: the oldest torch for which the function is known, its name,
-    and its parameters in C. Those that take tensors on any device stand in the table of the CPU."""
+    """Returns the functions for tensors on a device type, by operator: oldest known torch, name, and C parameters.
+
+    Functions for tensors on any device are in the table of the CPU.
+    """
     if device != "cpu":
         agnostic = {name: row for name, row in shim_table().items() if row[1].startswith(_AGNOSTIC)}
         return agnostic | _read_table(f"shims_{device}.txt")
@@ -37,25 +39,27 @@ def shim_table(device: str = "cpu") -> Mapping[str, tuple[tuple[int, int], str, 
 
 
 def _read_table(name: str) -> dict[str, tuple[tuple[int, int], str, str]]:
-    found = {}
+    table = {}
     for line in TEXTS[name].splitlines():
         if line and not line.startswith("#"):
             version, operator, declaration = line.split(" ", 2)
             major, minor = version.split(".")
             function, _, parameters = declaration.partition("(")
-            found[operator] = ((int(major), int(minor)), function, parameters.removesuffix(")"))
-    return found
+            table[operator] = ((int(major), int(minor)), function, parameters.removesuffix(")"))
+    return table
 
 
 def c_signature(schema: ir.OpSchema) -> str:
-    """The parameters of an operator's shim function, as torch generates them (`torchgen/gen_aoti_c_shim.py`): results that
-    are written first, returned ones last. Empty: a type has no form in C."""
+    """Returns the parameters of an operator's shim function, as torch generates them (`torchgen/gen_aoti_c_shim.py`).
+
+    Written results come first, returned ones last. Empty if a type cannot be expressed in C.
+    """
     texts = []
     for arg in sorted(schema.args, key=is_input):
-        found = _c_parameters(arg.type, arg.name)
-        if not found:
+        parameters = _c_parameters(arg.type, arg.name)
+        if not parameters:
             return ""
-        texts += found
+        texts += parameters
     if not writes_arguments(schema):
         if any(r.type != "Tensor" for r in schema.returns):
             return ""
@@ -64,17 +68,17 @@ def c_signature(schema: ir.OpSchema) -> str:
 
 
 def c_types(parameters: str) -> list[str]:
-    """The types of parameters in C: their names change from torch to torch."""
+    """Returns the C types of parameters, whose names differ between torch versions."""
     return [text.rpartition(" ")[0] for text in parameters.split(", ")]
 
 
 def is_input(arg: ir.SchemaArg) -> bool:
-    """Whether it is not an `out` argument."""
+    """Returns whether an argument is not an `out` argument."""
     return not (arg.keyword_only and arg.written)
 
 
 def writes_arguments(schema: ir.OpSchema) -> bool:
-    """Whether results are written to arguments: to `out` ones, or in place."""
+    """Returns whether results are written to arguments: to `out` ones, or in place."""
     base = schema.name.partition("::")[2].partition(".")[0]
     return any(a.written and (a.keyword_only or base.endswith("_")) for a in schema.args)
 

@@ -7,6 +7,6 @@ from wrapper_ir_lowering import steps
 
 
 def define(step: steps.Define, scope: FunctionScope) -> None:
-    """A variable. Arithmetic is checked, so the value has 64 bits."""
+    """Writes a variable. Arithmetic is checked, so the value has 64 bits."""
     text = scope.number(step.expr)
     scope.line(f"{scope.define(step.symbol, step.expr.kind)} = {text};")
