@@ -1,4 +1,4 @@
-"""One cache on disk for all packages: entries by key, found whole or not at all, by any number of processes.
+"""On-disk cache of all packages, shared by any number of processes. An entry is found complete or not at all.
 
 ```python
 store = open_cache(read_settings()).store("python")
@@ -7,26 +7,28 @@ with store.ensure(key, write_files) as entry:
 data = store.make(key, compute_bytes)
 ```
 
-| module          | holds                                                                |
+| module          | contents                                                             |
 | --------------- | -------------------------------------------------------------------- |
-| `settings.py`   | what the environment says                                            |
+| `settings.py`   | configuration from the environment                                   |
 | `store.py`      | `Store`, the entries of one namespace, and `Cache`, all namespaces   |
+| `process.py`    | `open_cache`, one cache of the process for each configuration        |
 | `level.py`      | one folder on a local disk: find, publish, remove, lock              |
-| `places.py`     | which folder is read and which is written; owners                    |
-| `manifest.py`   | what an entry says about its files, and whether they are those       |
-| `shared.py`     | levels that are read and never written                               |
+| `places.py`     | selection of folders to read and to write, by owner                  |
+| `manifest.py`   | sizes and hashes of an entry's files, and their verification         |
+| `shared.py`     | read-only levels                                                     |
 | `archive.py`    | entries as one file, for another cache                               |
-| `eviction.py`   | what goes when the cache is too large                                |
+| `eviction.py`   | removal of entries when the cache is too large                       |
 | `statistics.py` | counts of this process and of all processes                          |
-| `locks.py`      | locks that end with their process                                    |
+| `locks.py`      | locks that are released when their process ends                      |
 """
 
 from wrapper_ir_runtime.cache.eviction import Trimmed
 from wrapper_ir_runtime.cache.level import Entry
 from wrapper_ir_runtime.cache.manifest import DamagedEntry
+from wrapper_ir_runtime.cache.process import open_cache
 from wrapper_ir_runtime.cache.settings import CacheSettings, parse_size, read_settings
 from wrapper_ir_runtime.cache.statistics import StoreStatistics
-from wrapper_ir_runtime.cache.store import Cache, Store, open_cache
+from wrapper_ir_runtime.cache.store import Cache, Store
 
 __all__ = [
     "Cache",

@@ -1,4 +1,4 @@
-"""Entries as one zip file, to be carried to another cache: `namespace/name/file`, each entry with its manifest."""
+"""Packs entries into one zip file for another cache: `namespace/name/file`, each entry with its manifest."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PATH = re.compile(r"([a-z][a-z0-9-]*)/([0-9a-f]{64})/(.+)", re.DOTALL)
 
 
 def pack(entries: Iterable[tuple[str, str, Path]]) -> bytes:
-    """The zip file of entries: the namespace, the name and the folder of each. Raises OSError."""
+    """Returns the zip file of entries, given the namespace, name and folder of each. Raises OSError."""
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
         for namespace, name, folder in entries:
@@ -26,8 +26,10 @@ def pack(entries: Iterable[tuple[str, str, Path]]) -> bytes:
 
 
 def unpack(data: bytes) -> Iterator[tuple[str, str, Mapping[str, bytes]]]:
-    """The entries of a zip file: the namespace, the name and the files of each, without its manifest. Raises StoreError WIR260
-    where one is not what its manifest says."""
+    """Yields the entries of a zip file: namespace, name, and files without the manifest.
+
+    Raises StoreError WIR260 if an entry does not match its manifest.
+    """
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             for (namespace, name), files in _grouped(archive).items():
@@ -42,7 +44,7 @@ def unpack(data: bytes) -> Iterator[tuple[str, str, Mapping[str, bytes]]]:
 
 
 def write_files(files: Mapping[str, bytes], folder: Path) -> None:
-    """Writes files by their paths in `folder`. Raises OSError."""
+    """Writes files, given by path, to `folder`. Raises OSError."""
     for name, data in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,11 +52,11 @@ def write_files(files: Mapping[str, bytes], folder: Path) -> None:
 
 
 def _grouped(archive: zipfile.ZipFile) -> Mapping[tuple[str, str], dict[str, bytes]]:
-    found: dict[tuple[str, str], dict[str, bytes]] = {}
+    entries: dict[tuple[str, str], dict[str, bytes]] = {}
     for info in archive.infolist():
         match = _PATH.fullmatch(info.filename)
         if match is None:
             raise DamagedEntry(f"a file is called {info.filename!r}")
         namespace, name, file = match.groups()
-        found.setdefault((namespace, name), {})[file] = archive.read(info)
-    return found
+        entries.setdefault((namespace, name), {})[file] = archive.read(info)
+    return entries

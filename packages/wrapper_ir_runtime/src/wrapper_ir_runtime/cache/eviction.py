@@ -1,4 +1,5 @@
-"""What goes when a cache is too large, too old, or to be cleared: the longest unused first, never what is in use."""
+"""Removes entries when a cache is too large, too old or cleared: least recently used first, never entries in
+use."""
 
 from __future__ import annotations
 
@@ -9,13 +10,16 @@ from dataclasses import dataclass, field
 from wrapper_ir_runtime.cache.level import Level, StoredEntry
 
 LOW_WATER = 0.8
-"""A root over its limit is brought down to this part of it, so that not every write has to look."""
+"""A root over its limit is reduced to this fraction of it, so that not every write has to check its size."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trimmed:
-    """What was removed: `entries` by namespace, and their bytes; `left` what remains, bytes; `in_use` what would have gone
-    but is used by a process."""
+    """Result of a removal.
+
+    `entries` counts removed entries by namespace, `bytes` is their size, and `left` is the size of the
+    remaining ones. `in_use` counts entries that were kept because a process uses them.
+    """
 
     entries: Counter[str] = field(default_factory=Counter)
     bytes: int = 0
@@ -23,7 +27,7 @@ class Trimmed:
     in_use: int = 0
 
     def __add__(self, other: Trimmed) -> Trimmed:
-        """What was removed in both."""
+        """Returns the sum of both results."""
         return Trimmed(
             entries=self.entries + other.entries,
             bytes=self.bytes + other.bytes,
@@ -35,24 +39,26 @@ class Trimmed:
 def trim(
     level: Level, *, namespace: str | None = None, to: int | None = None, older_than: float | None = None
 ) -> Trimmed:
-    """Removes entries (of one namespace, or of all) that were unused for `older_than` seconds, then the longest unused
-    until at most `to` bytes are left."""
+    """Removes entries of one namespace, or of all, that were unused for `older_than` seconds.
+
+    Then removes the least recently used ones until at most `to` bytes are left.
+    """
     names = level.namespaces() if namespace is None else [namespace]
     entries = sorted((e for name in names for e in level.entries(name)), key=lambda entry: entry.used)
     total = sum(entry.bytes for entry in entries)
     oldest = None if older_than is None else time.time() - older_than
-    gone: Counter[str] = Counter()
+    removed: Counter[str] = Counter()
     freed = in_use = 0
     for entry in entries:
         if not _must_go(entry, oldest, None if to is None else total - freed - to):
             continue
         if level.evict(entry.folder):
-            gone[entry.namespace] += 1
+            removed[entry.namespace] += 1
             freed += entry.bytes
         elif entry.folder.exists():
             in_use += 1
     level.sweep()
-    return Trimmed(entries=gone, bytes=freed, left=total - freed, in_use=in_use)
+    return Trimmed(entries=removed, bytes=freed, left=total - freed, in_use=in_use)
 
 
 def _must_go(entry: StoredEntry, oldest: float | None, excess: int | None) -> bool:

@@ -1,22 +1,22 @@
-"""One root on a local disk, which any number of processes use at once.
+"""One root on a local disk, used by any number of processes concurrently.
 
 ```
 <root>/1/<namespace>/<2 letters>/<sha256 of namespace and key>/manifest.json, and the entry's files
          work/<random>/           entries that are being written
-         removed/<random>/        entries that were removed in use; they go once nobody uses them
-         damaged/<name>-<random>/ entries that were set aside; they go after a day
-         locks/<namespace>-<nn>   held while a process makes an entry of that shard
+         removed/<random>/        entries that were removed in use; deleted when no longer used
+         damaged/<name>-<random>/ entries that were set aside; deleted after a day
+         locks/<namespace>-<nn>   held while a process writes an entry of that shard
          locks/evict              held while a process removes old entries
-         counts/<namespace>       what all processes did
+         counts/<namespace>       counts of all processes
 ```
 
-An entry is written under `work` and renamed into place, so readers see all of it or nothing, whoever is killed when.
-Nothing is flushed to the disk by `fsync`: a crash of the whole machine may leave entries incomplete. They do not fit
-their manifest then, and are made again, which costs less than flushing every one.
+An entry is written under `work` and renamed into place, so readers see it complete or not at all, even if a process is
+killed. Nothing is flushed with `fsync`: a crash of the machine may leave incomplete entries. These do not match their
+manifest and are written again, which costs less than flushing every one.
 
-Who uses an entry holds the shared lock of its folder, and who removes one takes the exclusive lock first: an entry that is
-in use stays. Locks belong to the folder itself, not to its name, so they go where it is moved to.
-Any part may be deleted at any time. Using an entry makes it young.
+Users of an entry hold the shared lock of its folder. Removal requires the exclusive lock, so an entry in use remains.
+Locks belong to the folder, not to its name, so they stay with it when it is moved. Any part may be deleted at any time.
+Using an entry updates its time of last use.
 """
 
 from __future__ import annotations
@@ -40,12 +40,13 @@ _LAYOUT = "1"
 _INTERNAL = frozenset({"work", "removed", "damaged", "locks", "counts"})
 _SHARDS = 64
 _ABANDONED_SECONDS = 3600
-"""A folder in `work` that nobody holds is removed after this time: between making and locking it, one is not held."""
+"""An unlocked folder in `work` is removed after this time. It is not locked between its creation and its
+lock."""
 _DAMAGED_SECONDS = 24 * 3600
 
 
 class Entry:
-    """An entry in use: its files stay where they are until it is closed, or collected."""
+    """An entry in use. Its files remain in place until it is closed or garbage-collected."""
 
     __slots__ = ("__weakref__", "_close", "_descriptor", "folder", "name")
 
@@ -57,19 +58,21 @@ class Entry:
         self._close = weakref.finalize(self, os.close, descriptor)
 
     def read(self, file: str) -> bytes:
-        """The bytes of a file in the entry's folder, also where the folder has been moved. Raises OSError, also where others may write
-        the folder or the file."""
+        """Returns the bytes of a file in the entry's folder, even if the folder was moved.
+
+        Raises OSError, also if other users may write the folder or the file.
+        """
         check_own(os.fstat(self._descriptor), self.folder)
         with open(os.open(file, os.O_RDONLY, dir_fd=self._descriptor), "rb") as stream:
             check_own(os.fstat(stream.fileno()), self.folder / file)
             return stream.read()
 
     def close(self) -> None:
-        """Ends the use; a second time it does nothing."""
+        """Ends the use. Repeated calls have no effect."""
         self._close()
 
     def __enter__(self) -> Entry:
-        """The entry itself."""
+        """Returns the entry."""
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -87,7 +90,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class StoredEntry:
-    """An entry as eviction sees it; `used`: seconds since the epoch."""
+    """An entry as seen by eviction. `used` is the time of last use, in seconds since the epoch."""
 
     used: float
     bytes: int
@@ -97,25 +100,28 @@ class StoredEntry:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """One root; it need not exist."""
+    """One root. It may not exist yet."""
 
     path: Path
 
     def open(self, namespace: str, name: str) -> Entry | None:
-        """The entry in use, its files not looked at yet; None where there is none, or others may put one there. Makes it young."""
+        """Returns the entry in use, with unverified files, and marks it as recently used.
+
+        Returns None if it does not exist, or if other users may create it.
+        """
         folder = self.folder_of(namespace, name)
         try:
             for above in (folder.parent, folder.parent.parent, folder.parent.parent.parent):
                 check_own(above.stat(), above)
         except OSError:
             return None
-        for _ in range(2):  # the first may be replaced between opening and locking it
+        for _ in range(2):  # it may be replaced between opening and locking
             try:
                 descriptor = open_folder(folder)
             except OSError:
                 return None
             if lock(descriptor, shared=True) and _is_at(descriptor, folder):
-                with contextlib.suppress(OSError):  # a disk that we may only read
+                with contextlib.suppress(OSError):  # a read-only disk
                     os.utime(folder)
                 return Entry(folder, name, descriptor)
             os.close(descriptor)
@@ -123,7 +129,10 @@ class Level:
 
     @contextlib.contextmanager
     def draft(self) -> Iterator[Draft]:
-        """A folder to fill, on the disk of the root. Raises OSError. Removed afterwards unless it was moved in."""
+        """Yields a folder to fill, on the disk of the root. It is removed afterwards unless it was moved in.
+
+        Raises OSError.
+        """
         folder = self._make("work") / secrets.token_hex(8)
         folder.mkdir(mode=0o700)
         try:
@@ -140,7 +149,7 @@ class Level:
             os.close(descriptor)
 
     def move_in(self, draft: Draft, namespace: str, name: str) -> Entry | None:
-        """Makes a draft an entry, in use; None where there is an entry of this name. Raises OSError."""
+        """Publishes a draft as an entry in use; returns None if an entry of this name exists. Raises OSError."""
         target = self.folder_of(namespace, name)
         self._make(f"{namespace}/{name[:2]}")
         try:
@@ -152,7 +161,7 @@ class Level:
         return Entry(target, name, os.dup(draft.descriptor))
 
     def discard(self, folder: Path) -> None:
-        """Removes an entry at once for those who look for it; its files once nobody uses them."""
+        """Removes an entry at once for readers; its files are deleted when it is no longer used."""
         trash = self.path / _LAYOUT / "removed" / secrets.token_hex(8)
         with contextlib.suppress(OSError):
             self._make("removed")
@@ -160,7 +169,7 @@ class Level:
             self._remove_unused(trash)
 
     def evict(self, folder: Path) -> bool:
-        """Removes an entry unless it is in use; gives whether it is gone."""
+        """Removes an entry unless it is in use; returns whether it was removed."""
         trash = self.path / _LAYOUT / "removed" / secrets.token_hex(8)
         try:
             descriptor = open_folder(folder)
@@ -179,7 +188,7 @@ class Level:
         return True
 
     def set_aside(self, entry: Entry) -> Path | None:
-        """Moves a damaged entry where nobody looks for it; gives the place, None where it could not be moved."""
+        """Moves a damaged entry out of readers' way; returns its new place, or None if it could not be moved."""
         place = self.path / _LAYOUT / "damaged" / f"{entry.name[:16]}-{secrets.token_hex(4)}"
         try:
             self._make("damaged")
@@ -191,12 +200,15 @@ class Level:
 
     @contextlib.contextmanager
     def alone(self, namespace: str, name: str, timeout: float) -> Iterator[bool]:
-        """Holds the lock of an entry's shard; gives whether it is held. Never take a second one inside."""
-        with self._hold(f"{namespace}-{shard(name)}", timeout) as held:
-            yield held
+        """Holds the lock of an entry's shard; yields whether it was acquired.
+
+        A caller must not acquire a second one inside.
+        """
+        with self._hold(f"{namespace}-{shard(name)}", timeout) as is_held:
+            yield is_held
 
     def can_lock(self) -> bool:
-        """Whether locks can be made here."""
+        """Returns whether locks can be created here."""
         try:
             return os.access(self._make("locks"), os.W_OK)
         except OSError:
@@ -204,20 +216,20 @@ class Level:
 
     @contextlib.contextmanager
     def evicting(self) -> Iterator[bool]:
-        """Holds the lock of whoever removes entries, if it is free now."""
-        with self._hold("evict", 0) as held:
-            yield held
+        """Holds the lock of eviction if it is free; yields whether it was acquired."""
+        with self._hold("evict", 0) as is_held:
+            yield is_held
 
     def folder_of(self, namespace: str, name: str) -> Path:
-        """Where an entry is, if it is there."""
+        """Returns the folder of an entry, which may not exist."""
         return self.path / relative_folder(namespace, name)
 
     def counts_file(self, namespace: str) -> Path:
-        """Where the counts of all processes are; its folder is made. Raises OSError."""
+        """Returns the file with the counts of all processes; creates its folder. Raises OSError."""
         return self._make("counts") / namespace
 
     def namespaces(self) -> list[str]:
-        """Namespaces that have a folder."""
+        """Returns the namespaces that have a folder."""
         try:
             names = [entry.name for entry in os.scandir(self.path / _LAYOUT) if entry.is_dir()]
         except OSError:
@@ -225,13 +237,13 @@ class Level:
         return sorted(name for name in names if name not in _INTERNAL)
 
     def entries(self, namespace: str) -> Iterator[StoredEntry]:
-        """All entries; those that vanish meanwhile are left out."""
+        """Yields all entries, except those that are removed concurrently."""
         for folder in (self.path / _LAYOUT / namespace).glob("*/*"):
             with contextlib.suppress(OSError):
                 yield StoredEntry(folder.stat().st_mtime, _bytes_in(folder), namespace, folder)
 
     def sweep(self, damaged_seconds: float = _DAMAGED_SECONDS) -> None:
-        """Removes what killed writers left behind, and what was set aside a day ago."""
+        """Removes drafts of killed writers, and entries that were set aside a day ago."""
         for name, seconds in (("work", _ABANDONED_SECONDS), ("removed", 0), ("damaged", damaged_seconds)):
             for folder in (self.path / _LAYOUT / name).glob("*"):
                 with contextlib.suppress(OSError):
@@ -239,7 +251,7 @@ class Level:
                         self._remove_unused(folder)
 
     def is_private(self) -> bool:
-        """True where only this user could have put files there: kernels and code are loaded from it."""
+        """Returns whether only this user could have written files there: kernels and code are loaded from it."""
         try:
             status = self.path.stat(follow_symlinks=False)
         except OSError:
@@ -254,12 +266,14 @@ class Level:
         except OSError:
             yield False
             return
-        with hold_file(folder / name, timeout) as held:
-            yield held
+        with hold_file(folder / name, timeout) as is_held:
+            yield is_held
 
     def _make(self, name: str) -> Path:
-        """Makes a folder below the root, which nobody else may write. Modes hold for the last part of a path only, so each is made by
-        itself. Raises OSError."""
+        """Creates a folder below the root that only this user may write. Raises OSError.
+
+        Modes apply to the last part of a path only, so each part is created separately.
+        """
         if not self.path.is_dir():
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         return make_own_folder(self.path, (_LAYOUT, *name.split("/")))
@@ -274,17 +288,17 @@ class Level:
 
 
 def relative_folder(namespace: str, name: str) -> str:
-    """Where an entry is below a root."""
+    """Returns the folder of an entry relative to a root."""
     return f"{_LAYOUT}/{namespace}/{name[:2]}/{name}"
 
 
 def shard(name: str) -> str:
-    """The shard of an entry: locks are per shard, which bounds the number of open files."""
+    """Returns the shard of an entry. Locks are per shard, which bounds the number of open files."""
     return f"{int(name[:4], 16) % _SHARDS:02d}"
 
 
 def _is_at(descriptor: int, folder: Path) -> bool:
-    """Whether an open folder still has its name."""
+    """Returns whether an open folder still has its name."""
     try:
         return os.path.samestat(os.fstat(descriptor), folder.stat(follow_symlinks=False))
     except OSError:
@@ -293,8 +307,8 @@ def _is_at(descriptor: int, folder: Path) -> bool:
 
 def _bytes_in(folder: Path | str) -> int:
     total = 0
-    with os.scandir(folder) as found:
-        for entry in found:
+    with os.scandir(folder) as entries:
+        for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 total += _bytes_in(entry.path)
             elif entry.is_file(follow_symlinks=False):

@@ -1,8 +1,9 @@
-"""Locks that end with their process: `flock` on open files and folders, free again once their holder is dead.
+"""Locks that are released when their process ends: `flock` on open files and folders.
 
-`flock` and not `lockf`: it belongs to the open file, so that it excludes the threads of one process from each other, too,
-and closing another descriptor of the same file does not free it. Where a system or a file system has no such locks,
-everybody goes on as if alone: work may be done twice, and entries stay whole because they are renamed into place.
+`flock` belongs to the open file, unlike `lockf`. It therefore also excludes threads of one process from each
+other, and closing another descriptor of the same file does not release it. If a system or a file system has
+no such locks, every process continues as if it were alone. Work may then be done twice, but entries remain
+complete because they are renamed into place.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _POLL_SECONDS = 0.02
 
 
 def lock(descriptor: int, *, shared: bool) -> bool:
-    """Takes the lock of an open file or folder if it is free now; gives whether it is held."""
+    """Acquires the lock of an open file or folder if it is free; returns whether it is held."""
     if sys.platform == "win32":
         return True
     try:
@@ -34,14 +35,16 @@ def lock(descriptor: int, *, shared: bool) -> bool:
 
 
 def open_folder(path: Path) -> int:
-    """An open descriptor of a folder, never of what a symbolic link names. Raises OSError."""
+    """Returns a descriptor of a folder. Symbolic links are not followed. Raises OSError."""
     return os.open(path, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0))
 
 
 @contextlib.contextmanager
 def hold_file(path: Path, timeout: float) -> Iterator[bool]:
-    """Holds the exclusive lock of a file, made where it is missing; gives whether it is held, which it is not after
-    `timeout` seconds, nor where the file cannot be made."""
+    """Holds the exclusive lock of a file, which is created if missing; yields whether the lock is held.
+
+    It is not held after a wait of `timeout` seconds, or if the file cannot be created.
+    """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError:
@@ -64,7 +67,8 @@ def _wait(descriptor: int, timeout: float) -> bool:
 
 
 def _unlock(descriptor: int) -> None:
-    """Frees the lock for good: a process that was forked meanwhile has a copy of the descriptor, which would keep it."""
+    """Releases the lock explicitly: a process forked meanwhile has a copy of the descriptor, which would keep
+    it."""
     if sys.platform != "win32":
         with contextlib.suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_UN)

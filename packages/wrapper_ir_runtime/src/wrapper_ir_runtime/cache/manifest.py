@@ -1,10 +1,10 @@
-"""What an entry says about itself: `manifest.json`, written last, read first.
+"""Manifest of an entry: `manifest.json`, written last and read first.
 
 ```
 {"files": {"main.py": [4711, "<sha256>"]}, "format": 1, "key": "<sha256 of the namespace and the key>"}
 ```
 
-No file of an entry is believed unless it has the size and the hash that stand there, under the key that was asked for.
+A file of an entry is used only if its size, its hash and the entry's key match the manifest.
 """
 
 from __future__ import annotations
@@ -24,20 +24,23 @@ Files = Mapping[str, tuple[int, str]]
 
 
 class DamagedEntry(Exception):
-    """An entry is not what its writer wrote, or is another one's."""
+    """An entry differs from what its writer wrote, or belongs to another key."""
 
 
 def entry_name(namespace: str, key: str) -> str:
-    """The name of an entry: sha256 (hex) of its namespace and its key."""
+    """Returns the name of an entry: sha256 (hex) of its namespace and its key."""
     return hashlib.sha256(f"{namespace}\0{key}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def seal(folder: Path, name: str) -> int:
-    """Writes the manifest of the files in `folder`, and takes from others the right to write them; gives their bytes. Raises OSError."""
-    found = sorted(folder.rglob("*"))
-    for path in filter(Path.exists, found):  # a link may lead nowhere
+    """Writes the manifest of the files in `folder`, and removes the write permission of others.
+
+    Returns the size of the entry in bytes. Raises OSError.
+    """
+    tree = sorted(folder.rglob("*"))
+    for path in filter(Path.exists, tree):  # a link may lead nowhere
         keep_own(path)
-    paths = [path for path in found if path.is_file()]
+    paths = [path for path in tree if path.is_file()]
     files = {path.relative_to(folder).as_posix(): [path.stat().st_size, _digest(path)] for path in paths}
     text = json.dumps({"files": files, "format": _FORMAT, "key": name}, sort_keys=True)
     (folder / MANIFEST).write_text(text, encoding="utf-8")
@@ -46,7 +49,7 @@ def seal(folder: Path, name: str) -> int:
 
 
 def parse_manifest(data: bytes, name: str) -> Files:
-    """The files of the entry `name`. Raises DamagedEntry."""
+    """Returns the files of the entry `name`. Raises DamagedEntry."""
     try:
         content = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -63,7 +66,8 @@ def parse_manifest(data: bytes, name: str) -> Files:
 
 
 def check_files(folder: Path, files: Files) -> None:
-    """Raises DamagedEntry where a file is not as described, OSError where it cannot be read, or others may write it."""
+    """Raises DamagedEntry if a file differs from its description, and OSError if it is unreadable or others
+    may write it."""
     for name, (size, digest) in files.items():
         path = folder / name
         try:
@@ -71,9 +75,9 @@ def check_files(folder: Path, files: Files) -> None:
             check_own(status, path)
             for above in path.parents[: name.count("/")]:
                 check_own(above.stat(), above)
-            found = status.st_size
-            if found != size:
-                raise DamagedEntry(f"{name} holds {found} of {size} bytes")
+            nbytes = status.st_size
+            if nbytes != size:
+                raise DamagedEntry(f"{name} holds {nbytes} of {size} bytes")
             if _digest(path) != digest:
                 raise DamagedEntry(f"{name} does not fit its hash")
         except FileNotFoundError as error:
@@ -81,7 +85,7 @@ def check_files(folder: Path, files: Files) -> None:
 
 
 def check_bytes(name: str, data: bytes, files: Files) -> None:
-    """Raises DamagedEntry where `data` is not the content of the file `name`."""
+    """Raises DamagedEntry if `data` is not the content of the file `name`."""
     if name not in files:
         raise DamagedEntry(f"it has no file {name}")
     size, digest = files[name]
@@ -97,7 +101,7 @@ def _digest(path: Path) -> str:
 
 
 def _relative(path: str) -> str:
-    """A path that stays inside the entry's folder."""
+    """Returns the path if it is inside the entry's folder; raises DamagedEntry."""
     parts = path.split("/")
     if not path or any(part in ("", ".", "..") for part in parts) or "\\" in path or "\0" in path:
         raise DamagedEntry(f"its manifest names {path!r}")

@@ -1,4 +1,5 @@
-"""Which folder is written: the configured one, its stand-in, or one for this process alone; and which are read."""
+"""Selects the folders to read, and the one to write: the configured root, its fallback, or one of this
+process."""
 
 from __future__ import annotations
 
@@ -27,8 +28,12 @@ _OPEN_TO_ALL = ("/tmp", "/var/tmp", "/dev/shm")
 
 
 class Places:
-    """The folders of a cache. What is loaded from them becomes code of this process, so one where others could have put
-    files is not used where its name could be guessed: the fallback, and a root in a folder that everybody may write."""
+    """The folders of a cache.
+
+    Their contents become code of this process. A folder whose name could be guessed is therefore not used if
+    other users could have written files there. This concerns the fallback, and a root inside a folder that
+    all users may write.
+    """
 
     def __init__(self, settings: CacheSettings) -> None:
         self._own = Level(settings.folder) if settings.folder is not None else None
@@ -40,31 +45,34 @@ class Places:
 
     @property
     def own(self) -> Level | None:
-        """The configured root, where it may be read."""
+        """The configured root, or None if it must not be read."""
         return self._own if self._own is not None and not self._is_foreign(self._own) else None
 
     @property
     def root(self) -> Path:
-        """The configured root, or its stand-in where there is none. Raises StoreError WIR252 where there is neither."""
+        """The configured root, or its fallback. Raises StoreError WIR252 if neither exists."""
         folders = (level.path for level in (self._own, self._fallback) if level is not None)
         if (root := next(folders, None)) is None:
             raise _nowhere([OSError(errno.ENOENT, "this user has neither a home nor a temporary folder")])
         return root
 
     def readable(self) -> list[Level]:
-        """Roots to look in, the configured one first."""
+        """Returns the roots to read, the configured one first."""
         fallback = self._fallback if self._fallback is not None and self._fallback.is_private() else None
         return [level for level in (self.own, fallback, self._temporary) if level is not None]
 
     def write(self, attempt: Callable[[Level], T]) -> tuple[T, bool]:
-        """The result of `attempt` with the first root where it raises no OSError, and whether that is the configured one.
-        Warns once where it is not (WIR250, WIR251, WIR253); raises StoreError WIR252 where there is none."""
+        """Returns the result of `attempt` with the first root for which it raises no OSError.
+
+        Also returns whether that is the configured root. Otherwise warns once (WIR250, WIR251, WIR253).
+        Raises StoreError WIR252 if every root fails.
+        """
         problems: list[OSError] = []
         for level in self.writable(problems):
             try:
                 result = attempt(level)
             except OSError as error:
-                problems.append(error.with_traceback(None))  # whose frame would hold this list
+                problems.append(error.with_traceback(None))  # its frame would reference this list
                 continue
             if problems:
                 self._warn(problems[0], level.path)
@@ -72,7 +80,7 @@ class Places:
         raise _nowhere(problems)
 
     def writable(self, problems: list[OSError] | None = None) -> Iterator[Level]:
-        """Roots to write to, in order; what keeps one from being used is added to `problems`."""
+        """Yields the roots to write, in order; reasons against a root are added to `problems`."""
         problems = [] if problems is None else problems
         if self._own is None:
             problems.append(OSError(errno.ENOENT, "this user has no home folder"))
@@ -90,13 +98,14 @@ class Places:
         try:
             yield self._of_this_process()
         except OSError as error:
-            problems.append(error.with_traceback(None))  # whose frame would hold this list
+            problems.append(error.with_traceback(None))  # its frame would reference this list
 
     def _is_foreign(self, level: Level) -> bool:
-        """Whether others could have put files into the root, or a folder above it, below one that everybody may write."""
+        """Returns whether other users could have written files to the root, or to its parents inside a public
+        folder."""
         if self._above is None:
             return False
-        # in this order: another thread may make the folder in between, and it is private then
+        # in this order: if another thread creates the folder in between, it is private
         is_private_or_absent = not level.path.is_dir() or level.is_private()
         return not (all(map(_is_trusted, self._above)) and is_private_or_absent)
 
@@ -118,7 +127,7 @@ class Places:
 
 
 def _described(problem: OSError, folder: Path | None, place: Path) -> StoreWarning:
-    """What keeps the configured root from being written, and what is written in its stead."""
+    """Returns the warning about the configured root, and which folder is written instead."""
     why = problem.strerror or problem
     way = f"using {place}; set WRAPPER_IR_CACHE_DIR to a folder of your own"
     if problem.errno in _FULL:
@@ -137,7 +146,7 @@ def _nowhere(problems: list[OSError]) -> StoreError:
 
 
 def _public_parents(settings: CacheSettings) -> tuple[Path, ...] | None:
-    """The folders between the root and the one above it that everybody may write; None where there is none."""
+    """Returns the folders between the root and a public folder above it; None if no public folder is above."""
     root = settings.folder
     temporary = () if settings.fallback is None else (settings.fallback.parent,)
     for shared in (*map(Path, _OPEN_TO_ALL), *temporary):
@@ -149,7 +158,8 @@ def _public_parents(settings: CacheSettings) -> tuple[Path, ...] | None:
 
 
 def _is_trusted(folder: Path) -> bool:
-    """Whether only this user and the superuser may replace what is in a folder, or it is not there yet."""
+    """Returns whether only this user and the superuser may replace contents of a folder, or it does not
+    exist."""
     try:
         status = folder.stat(follow_symlinks=False)
     except OSError:
@@ -159,6 +169,6 @@ def _is_trusted(folder: Path) -> bool:
 
 
 def _remove(folder: Path, owner: int) -> None:
-    """Removes the folder of a process when that ends; a process that was forked from it leaves it alone."""
+    """Removes the folder of a process when it ends. Processes forked from it do not."""
     if os.getpid() == owner:
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,10 +1,10 @@
-"""The environment, read in one place.
+"""Configuration of the cache, read from the environment here only.
 
 | variable                   | meaning                                                                    | default               |
 | -------------------------- | -------------------------------------------------------------------------- | --------------------- |
 | `WRAPPER_IR_CACHE_DIR`     | root of all caches                                                         | user cache directory  |
-| `WRAPPER_IR_CACHE_BYTES`   | how large they may grow together (`500M`, `8G`); the longest unused go     | `8G`                  |
-| `WRAPPER_IR_CACHE_SHARED`  | caches that are read and never written: folders and URLs, separated by `,` | none                  |
+| `WRAPPER_IR_CACHE_BYTES`   | limit of their total size (`500M`, `8G`); least recently used ones go      | `8G`                  |
+| `WRAPPER_IR_CACHE_SHARED`  | read-only caches: folders and URLs, separated by `,`                       | none                  |
 """
 
 from __future__ import annotations
@@ -25,12 +25,15 @@ _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CacheSettings:
-    """Where entries are kept, and how many.
+    """Locations and limits of the cache.
 
-    `folder`: the root, made when first written, for this user alone. None: there is no home folder. `fallback`: the root
-    to use where `folder` cannot be written; only if it is this user's alone. `limit_bytes`: what the root may hold; each
-    process may exceed it by a 64th before it looks. `shared`: roots that are read where `folder` has nothing, and never
-    written. `wait_seconds`: how long a process waits for another one that makes the same entry.
+    `folder` is the root, which is created at the first write, for this user only. None: the user has no home
+    folder. `fallback` is the root to use if `folder` cannot be written, provided that only this user may
+    write it.
+
+    `limit_bytes` limits the size of a root; each process may exceed it by a 64th before it checks. `shared`
+    are read-only roots, queried if `folder` has no entry. `wait_seconds` limits the wait for another process
+    that writes the same entry.
     """
 
     folder: Path | None
@@ -40,13 +43,13 @@ class CacheSettings:
     wait_seconds: float = 600.0
 
     def with_root(self, folder: Path) -> CacheSettings:
-        """The same with another root, and what stands in for that."""
+        """Returns the settings with another root and its fallback."""
         root = folder.expanduser().absolute()
         return replace(self, folder=root, fallback=_fallback(root))
 
 
 def read_settings(env: Mapping[str, str] | None = None) -> CacheSettings:
-    """Reads the environment (`os.environ` unless another mapping is given). Raises StoreError WIR256."""
+    """Reads the environment (default: `os.environ`). Raises StoreError WIR256."""
     source = os.environ if env is None else env
     size = source.get("WRAPPER_IR_CACHE_BYTES", "")
     folder = _root(source)
@@ -59,8 +62,10 @@ def read_settings(env: Mapping[str, str] | None = None) -> CacheSettings:
 
 
 def parse_size(text: str, where: str = "size") -> int:
-    """Bytes, from `4096`, `500M`, `1.5G`: powers of 1024. Raises StoreError WIR256 for anything else; `where` names the
-    place of the text."""
+    """Returns bytes from `4096`, `500M` or `1.5G`, in powers of 1024.
+
+    Raises StoreError WIR256 for other texts; `where` names the source of the text.
+    """
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise StoreError("WIR256", f"{where}: {text!r} is not a size", hint="write 4096, 500M or 8G")
@@ -78,7 +83,8 @@ def _root(env: Mapping[str, str]) -> Path | None:
 
 
 def _fallback(folder: Path | None) -> Path | None:
-    """What stands in for a root, and for no other: what was written for one is not found under another."""
+    """Returns the fallback of a root. Roots do not share fallbacks, so that entries of one are not found
+    under another."""
     digest = hashlib.sha256(os.fsencode(folder or "")).hexdigest()[:8]
     try:
         return Path(tempfile.gettempdir()) / f"wrapper-ir-{_user()}-{digest}"

@@ -1,4 +1,4 @@
-"""Roots that are read and never written: folders, and any URL that fsspec knows."""
+"""Read-only roots: folders, and URLs that fsspec supports."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from wrapper_ir_runtime.cache.manifest import MANIFEST, check_bytes, parse_manif
 
 @dataclass(slots=True)
 class SharedLevel:
-    """Entries below a folder or a URL (`file:///nfs/kernels`, `s3://bucket/kernels`): copy a cache's folder there to share
-    it. One that cannot be reached is reported once (WIR255), and not asked again: every entry would wait for it.
+    """Entries below a folder or a URL (`file:///nfs/kernels`, `s3://bucket/kernels`).
+
+    To share a cache, copy its folder there. A root that cannot be reached is reported once (WIR255) and not
+    queried again, since every entry would wait for it.
     """
 
     root: str
@@ -23,18 +25,18 @@ class SharedLevel:
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def fetch(self, namespace: str, name: str) -> dict[str, bytes] | None:
-        """The files of an entry, None where there is none. Raises DamagedEntry."""
+        """Returns the files of an entry, or None if it does not exist. Raises DamagedEntry."""
         folder = relative_folder(namespace, name)
         manifest = self._read(f"{folder}/{MANIFEST}")
         if manifest is None:
             return None
         described = parse_manifest(manifest, name)
-        found: dict[str, bytes] = {}
+        files: dict[str, bytes] = {}
         for file in described:
             data = self._read(f"{folder}/{file}")
             check_bytes(file, data or b"", described)
-            found[file] = data or b""
-        return found
+            files[file] = data or b""
+        return files
 
     def _read(self, path: str) -> bytes | None:
         if self._lost:
@@ -43,14 +45,14 @@ class SharedLevel:
             return self._read_url(path) if "://" in self.root else Path(self.root, path).read_bytes()
         except FileNotFoundError:
             return None
-        except Exception as error:  # a plug-in's own exceptions, which have no common base
+        except Exception as error:  # exceptions of plug-ins have no common base
             self._give_up(error)
             return None
 
     def _read_url(self, path: str) -> bytes:
-        import fsspec  # optional: only who has a shared cache behind a URL needs it
+        import fsspec  # optional: needed only for URLs
 
-        # fsspec has no type information for the file systems it finds by the URL's scheme
+        # fsspec has no types for file systems that it selects by the URL's scheme
         files, root = fsspec.core.url_to_fs(self.root)
         return bytes(files.cat_file(f"{root.rstrip('/')}/{path}"))
 

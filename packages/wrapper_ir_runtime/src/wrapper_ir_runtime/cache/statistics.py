@@ -1,4 +1,4 @@
-"""What a cache did: in this process, and in all processes since it was made."""
+"""Statistics of a cache: of this process, and of all processes since its creation."""
 
 from __future__ import annotations
 
@@ -23,44 +23,45 @@ class StoreStatistics:
     hits: int = 0
     misses: int = 0
     shared_hits: int = 0
-    """Hits that came from a shared level; counted among `hits`, too."""
+    """Hits from a shared level; also counted in `hits`."""
     stored: int = 0
     stored_bytes: int = 0
     damaged: int = 0
-    """Entries that were not what their writer wrote. Each was reported, set aside, and counted as a miss."""
+    """Entries that differed from what was written. Each was reported, set aside, and counted as a miss."""
     evicted: int = 0
     unwritten: int = 0
-    """Entries that the configured folder did not take (full, read-only): they went to another folder, or nowhere."""
+    """Entries that the configured folder did not accept (full, read-only); written elsewhere, or not at all.
+    """
 
 
 _NAMES = tuple(field.name for field in fields(StoreStatistics))
 
 
 class Counters:
-    """Counts of one namespace that several threads add to."""
+    """Counts of one namespace, updated by several threads."""
 
     def __init__(self) -> None:
-        """All counts are zero."""
+        """Sets all counts to zero."""
         self._lock = threading.Lock()
         self._counts: Counter[str] = Counter()
         self._flushed: Counter[str] = Counter()
         self.on_count: Callable[[str, int], None] | None = None
-        """Is told of every count."""
+        """Called for every count."""
 
     def count(self, name: str, by: int = 1) -> None:
-        """Adds to the count that `StoreStatistics` calls `name`."""
+        """Adds to the field `name` of `StoreStatistics`."""
         with self._lock:
             self._counts[name] += by
         if self.on_count is not None:
             self.on_count(name, by)
 
     def read(self) -> StoreStatistics:
-        """The counts so far."""
+        """Returns the counts so far."""
         with self._lock:
             return StoreStatistics(**self._counts)
 
     def flush(self, write: Callable[[Mapping[str, int]], None]) -> None:
-        """Hands on what was counted since the last time, if anything was."""
+        """Passes the counts since the last flush to `write`, if there are any."""
         with self._lock:
             new = self._counts - self._flushed
             self._flushed = Counter(self._counts)
@@ -69,10 +70,13 @@ class Counters:
 
 
 def add_counts(path: Path, counts: Mapping[str, int]) -> None:
-    """Adds counts to a file that all processes add to: a line each, one line once it is long. Where the file cannot be
-    written, nothing is counted."""
-    with contextlib.suppress(OSError), hold_file(path, 1.0) as held:
-        if not held:
+    """Adds counts to a file that all processes append to: one line each, compacted to one line when it is
+    long.
+
+    If the file cannot be written, nothing is counted.
+    """
+    with contextlib.suppress(OSError), hold_file(path, 1.0) as is_locked:
+        if not is_locked:
             return
         if path.stat().st_size > _COMPACT_BYTES:
             counts = Counter(_numbers(path)) + Counter(counts)
@@ -83,12 +87,12 @@ def add_counts(path: Path, counts: Mapping[str, int]) -> None:
 
 
 def read_counts(path: Path) -> StoreStatistics:
-    """The counts of all processes; zeros where there is no file."""
+    """Returns the counts of all processes; zeros if the file does not exist."""
     return StoreStatistics(**_numbers(path))
 
 
 def _numbers(path: Path) -> dict[str, int]:
-    """The sums of a file's lines; lines that a full disk cut off are passed over."""
+    """Returns the sums of a file's lines. Lines that a full disk truncated are ignored."""
     total: Counter[str] = Counter()
     try:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -96,9 +100,9 @@ def _numbers(path: Path) -> dict[str, int]:
         return {}
     for line in lines:
         try:
-            found = json.loads(line)
+            counts = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if isinstance(found, dict):
-            total.update({name: found[name] for name in _NAMES if isinstance(found.get(name), int)})
+        if isinstance(counts, dict):
+            total.update({name: counts[name] for name in _NAMES if isinstance(counts.get(name), int)})
     return dict(total)

@@ -1,11 +1,9 @@
-"""The cache, and its part for one purpose: what is there is found, what is not is made once."""
+"""The cache and its namespaces: entries that exist are found, missing ones are written once."""
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import functools
-import os
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -30,21 +28,22 @@ from wrapper_ir_runtime.cache.shared import SharedLevel
 from wrapper_ir_runtime.cache.statistics import Counters, StoreStatistics, add_counts, read_counts
 
 _DATA = "data"
-"""The file of an entry that is nothing but bytes."""
+"""The only file of an entry that consists of bytes."""
 _LOOK_AFTER = 64
-"""A process looks at the size of the root once it has written a 64th of what may be in it."""
+"""A process checks the size of the root after it has written a 64th of the limit."""
 _ATTEMPTS = 100
 
 Write = Callable[[Path], object]
-"""Writes the files of an entry into an empty folder. Called again, with another folder, where that cannot take them."""
+"""Writes the files of an entry into an empty folder. Called again with another folder if that one fails."""
 
 
 class Store:
-    """The entries of one namespace. Keys are texts that say all that an entry depends on; only their hash is stored.
+    """The entries of one namespace.
 
-    Safe among threads and processes, also when one is killed at any moment. What cannot be read counts as absent, with
-    a warning where somebody should know (WIR250, WIR251 and WIR253: another folder is written; WIR254: an entry is damaged;
-    WIR255: a shared cache cannot be reached).
+    Keys are texts that identify everything that an entry depends on; only their hash is stored. A store may
+    be used by threads and processes, even if one is killed at any moment. Unreadable entries count as absent.
+    Users are warned with WIR250, WIR251 and WIR253 if another folder is written, WIR254 if an entry is
+    damaged, and WIR255 if a shared cache cannot be reached.
     """
 
     def __init__(self, cache: Cache, namespace: str) -> None:
@@ -53,37 +52,41 @@ class Store:
         self._cache = cache
 
     def find(self, key: str) -> Entry | None:
-        """The entry under `key`, in use and whole; None where there is none."""
+        """Returns the complete entry under `key`, in use, or None."""
         entry = self._find(entry_name(self.namespace, key))
         self._count("misses" if entry is None else "hits")
         return entry
 
     def ensure(self, key: str, write: Write) -> Entry:
-        """The entry under `key`, in use; written where it is absent, by one process at a time. Raises what `write` raises,
-        and StoreError WIR250 or WIR252 where no folder can be written. `write` must not wait for another entry."""
+        """Returns the entry under `key`, in use; if absent, one process at a time writes it.
+
+        Raises what `write` raises, and StoreError WIR250 or WIR252 if no folder can be written. `write` must
+        not wait for another entry.
+        """
         if (entry := self.find(key)) is not None:
             return entry
         with self.alone(key):
-            if (
-                entry := self._find(entry_name(self.namespace, key))
-            ) is not None:  # made by whom we waited for
+            entry = self._find(entry_name(self.namespace, key))
+            if entry is not None:  # another process wrote it meanwhile
                 self._count("hits")
                 return entry
             return self.add(key, write)
 
     def add(self, key: str, write: Write, *, replace: bool = False) -> Entry:
-        """Writes an entry, and gives it in use; where a whole one is there already, that one, unless it is to be replaced.
-        Raises as `ensure`."""
+        """Writes an entry and returns it, in use.
+
+        If a complete one exists, it is returned instead, unless `replace` is set. Raises as `ensure`.
+        """
         return self._add(entry_name(self.namespace, key), write, replace=replace)
 
     def get(self, key: str) -> bytes | None:
-        """The bytes that were put under `key`, None where there are none that are whole."""
+        """Returns the bytes under `key`, or None if they are absent or incomplete."""
         data = self._get(entry_name(self.namespace, key))
         self._count("misses" if data is None else "hits")
         return data
 
     def put(self, key: str, data: bytes) -> None:
-        """Keeps bytes, instead of what is there. Where no folder can be written, they are not kept, and a warning says so."""
+        """Stores bytes under `key`, replacing existing ones. Warns if no folder can be written."""
         name = entry_name(self.namespace, key)
         try:
             self._add(name, lambda folder: (folder / _DATA).write_bytes(data), replace=True).close()
@@ -92,70 +95,74 @@ class Store:
             warnings.warn(StoreWarning(error.code, error.message), stacklevel=3)
 
     def make(self, key: str, make: Callable[[], bytes]) -> bytes:
-        """The bytes under `key`, made by `make` and put where they are absent; only one process at a time makes them.
-        Raises what `make` raises. `make` must not wait for another entry."""
-        if (found := self.get(key)) is not None:
-            return found
+        """Returns the bytes under `key`; if absent, one process at a time creates them with `make`.
+
+        Raises what `make` raises. `make` must not wait for another entry.
+        """
+        existing = self.get(key)
+        if existing is not None:
+            return existing
         with self.alone(key):
-            if (
-                found := self._get(entry_name(self.namespace, key))
-            ) is not None:  # made by whom we waited for
+            existing = self._get(entry_name(self.namespace, key))
+            if existing is not None:  # another process created it meanwhile
                 self._count("hits")
-                return found
+                return existing
             data = make()
             self.put(key, data)
             return data
 
     @contextlib.contextmanager
     def alone(self, key: str, timeout: float | None = None) -> Iterator[bool]:
-        """Keeps other processes and threads from making the entry of `key`; gives whether it does. Where it does not
-        (a folder that cannot be written, a wait of more than `timeout` seconds), go on: work may be done twice, no more."""
+        """Excludes other processes and threads from writing the entry of `key`; yields whether it does.
+
+        It does not if the folder cannot be written, or after a wait of `timeout` seconds. Callers continue in
+        that case: at worst, work is done twice.
+        """
         seconds = self._cache.settings.wait_seconds if timeout is None else timeout
         level = self._cache.locking_level()
         if level is None:
             yield False
             return
-        with level.alone(self.namespace, entry_name(self.namespace, key), seconds) as held:
-            yield held
+        with level.alone(self.namespace, entry_name(self.namespace, key), seconds) as is_held:
+            yield is_held
 
     @contextlib.contextmanager
     def alone_some(self, keys: Iterable[str]) -> Iterator[frozenset[str]]:
-        """As `alone` for those keys that nobody holds now, without waiting; gives them. All of them, where locks cannot be
-        had.
+        """Acquires, without waiting, the locks of those keys that are free; yields these keys.
 
-        Nobody ever waits for one lock while holding another, so processes with overlapping sets of keys cannot block each
-        other.
+        Yields all keys if locks are not available. No process waits for a lock while holding another one, so
+        processes with overlapping sets of keys cannot deadlock.
         """
         level = self._cache.locking_level()
         shards: dict[str, list[str]] = {}
         for key in keys:
             shards.setdefault(shard(entry_name(self.namespace, key)), []).append(key)
-        with contextlib.ExitStack() as held:
+        with contextlib.ExitStack() as locks:
             free = [
                 members
                 for _, members in sorted(shards.items())
                 if level is None
-                or held.enter_context(level.alone(self.namespace, entry_name(self.namespace, members[0]), 0))
+                or locks.enter_context(level.alone(self.namespace, entry_name(self.namespace, members[0]), 0))
             ]
             yield frozenset(key for members in free for key in members)
 
     def remove(self, key: str) -> None:
-        """Forgets an entry (that turned out to be of no use)."""
+        """Removes an entry that is not useful."""
         for level in self._cache.places.readable():
             level.discard(level.folder_of(self.namespace, entry_name(self.namespace, key)))
 
     def refuse(self, entry: Entry, why: str) -> None:
-        """Sets an entry aside whose files are as written, but not what they should be; reports and counts it as damaged."""
+        """Sets an entry aside whose files are as written but invalid; reports and counts it as damaged."""
         owner = [level for level in self._cache.places.readable() if entry.folder.is_relative_to(level.path)]
         self._report(owner[0] if owner else None, entry, why)
 
     def folder_of(self, key: str) -> Path | None:
-        """Where the entry is in the configured root, whether it is there or not."""
+        """Returns the folder of an entry in the configured root; the entry may not exist."""
         own = self._cache.settings.folder
         return None if own is None else Level(own).folder_of(self.namespace, entry_name(self.namespace, key))
 
     def stats(self) -> StoreStatistics:
-        """What this process did so far."""
+        """Returns the counts of this process so far."""
         return self._cache.counters(self.namespace).read()
 
     def _count(self, name: str, by: int = 1) -> None:
@@ -207,7 +214,7 @@ class Store:
         return fetched.get(_DATA)
 
     def _fetch(self, name: str) -> dict[str, bytes] | None:
-        """The files of an entry in the first shared level that has it."""
+        """Returns the files of an entry from the first shared level that has it."""
         for level in self._cache.shared:
             try:
                 files = level.fetch(self.namespace, name)
@@ -223,8 +230,8 @@ class Store:
     def _report(self, level: Level | None, entry: Entry, why: str) -> None:
         self._count("damaged")
         place = None if level is None else level.set_aside(entry)
-        done = "not used" if place is None else f"set aside as {place}"
-        _warn_damaged(f"the cache entry {entry.folder}", done, why)
+        outcome = "not used" if place is None else f"set aside as {place}"
+        _warn_damaged(f"the cache entry {entry.folder}", outcome, why)
 
     def _add(self, name: str, write: Write, *, replace: bool) -> Entry:
         (entry, size), is_own = self._cache.places.write(
@@ -254,34 +261,37 @@ class Store:
 
 
 class Cache:
-    """All namespaces of one root: they share its limit, its warnings, and the folder of this process alone."""
+    """All namespaces of one root, with a common limit, common warnings, and the folder of this process."""
 
     def __init__(self, settings: CacheSettings) -> None:
-        """Touches no folder."""
+        """Accesses no folder."""
         self.settings = settings
         self.places = Places(settings)
         self.shared = tuple(map(SharedLevel, settings.shared))
         self._counters: dict[str, Counters] = {}
         self.used: dict[tuple[str, str], None] = {}
-        """The entries that this process has found or written, by namespace and name, in order."""
+        """Entries that this process has found or written, by namespace and name, in order."""
         self._lock = threading.Lock()
         self._unseen: int | None = None
-        """Bytes written since the size was last looked at; None: never looked."""
+        """Bytes written since the last check of the size; None before the first check."""
 
     def store(self, namespace: str, on_count: Callable[[str, int], None] | None = None) -> Store:
-        """The entries of one namespace. `on_count` is told of every count, by the name of a field of `StoreStatistics`; the
-        last one that was given."""
+        """Returns the store of one namespace.
+
+        `on_count` is called for every count, with a field name of `StoreStatistics`. It replaces an earlier
+        one.
+        """
         if on_count is not None:
             self.counters(namespace).on_count = on_count
         return Store(self, namespace)
 
     def counters(self, namespace: str) -> Counters:
-        """What this process counts of a namespace."""
+        """Returns the counters of this process for a namespace."""
         with self._lock:
             return self._counters.setdefault(namespace, Counters())
 
     def totals(self, namespace: str) -> StoreStatistics:
-        """What all processes did with a namespace; of those that run, what they did until they last wrote."""
+        """Returns the counts of all processes for a namespace; of running ones, up to their last flush."""
         self.flush()
         own = self.places.own
         try:
@@ -290,7 +300,7 @@ class Cache:
             return StoreStatistics()
 
     def flush(self) -> None:
-        """Adds the counts of this process to those of all."""
+        """Adds the counts of this process to those of all processes."""
         own = self.places.own
         if own is None:
             return
@@ -302,7 +312,7 @@ class Cache:
     def trim(
         self, *, namespace: str | None = None, to: int | None = None, older_than: float | None = None
     ) -> Trimmed:
-        """Removes entries from each root: see `eviction.trim`."""
+        """Removes entries from each root; see `eviction.trim`."""
         total = Trimmed()
         for level in self.places.readable():
             total += trim(level, namespace=namespace, to=to, older_than=older_than)
@@ -312,44 +322,50 @@ class Cache:
         return total
 
     def pack(self) -> bytes:
-        """The entries that this process has found or written, as one zip file; those that are gone meanwhile are left out."""
-        with contextlib.ExitStack() as held:
+        """Returns the entries that this process has found or written, and that still exist, as one zip file."""
+        with contextlib.ExitStack() as uses:
             entries = []
             for namespace, name in list(self.used):
-                found = (level.open(namespace, name) for level in self.places.readable())
-                if (entry := next(filter(None, found), None)) is not None:
-                    entries.append((namespace, name, held.enter_context(entry).folder))
+                candidates = (level.open(namespace, name) for level in self.places.readable())
+                if (entry := next(filter(None, candidates), None)) is not None:
+                    entries.append((namespace, name, uses.enter_context(entry).folder))
             return pack(entries)
 
     def unpack(self, data: bytes) -> int:
-        """Writes the entries of such a file where they are absent, and counts them. What is found in a cache is run: `data` must
-        come from somebody who is trusted. Raises StoreError WIR260 for other data, and as `Store.ensure`."""
+        """Writes the missing entries of such a file; returns the number of all its entries.
+
+        Contents of a cache are executed, so `data` must be trusted. Raises StoreError WIR260 for other data,
+        and as `Store.ensure`.
+        """
         entries = [*unpack(data)]
         for namespace, name, files in entries:
             self.store(namespace)._add(name, functools.partial(write_files, files), replace=False).close()
         return len(entries)
 
     def clear(self, namespace: str | None = None) -> Trimmed:
-        """Removes all entries (of one namespace, or of all) that nobody uses; of all, what was set aside, too."""
-        done = self.trim(namespace=namespace, to=0)
+        """Removes all entries, or those of one namespace, that are not in use. Without one, also damaged
+        entries."""
+        removed = self.trim(namespace=namespace, to=0)
         if namespace is None:
             for level in self.places.readable():
                 level.sweep(damaged_seconds=0)
-        return done
+        return removed
 
     def usage(self) -> dict[str, tuple[int, int]]:
-        """How many entries each namespace has, and their bytes; those that have been counted and have none, too."""
-        found: dict[str, tuple[int, int]] = {}
+        """Returns the number and bytes of entries by namespace, empty namespaces included."""
+        usage: dict[str, tuple[int, int]] = {}
         for level in self.places.readable():
             for name in level.namespaces():
                 sizes = [entry.bytes for entry in level.entries(name)]
-                entries, size = found.get(name, (0, 0))
-                found[name] = (entries + len(sizes), size + sum(sizes))
-        return dict(sorted(found.items()))
+                entries, size = usage.get(name, (0, 0))
+                usage[name] = (entries + len(sizes), size + sum(sizes))
+        return dict(sorted(usage.items()))
 
     def shrink(self) -> None:
-        """Removes what was unused for longest from each root that is over its limit, to four fifths of that; while another
-        process does this, nothing."""
+        """Reduces each root that is over its limit to four fifths of it, least recently used entries first.
+
+        Does nothing while another process does this.
+        """
         limit = self.settings.limit_bytes
         for level in self.places.readable():
             with level.evicting() as mine:
@@ -363,7 +379,7 @@ class Cache:
                     self.counters(name).count("evicted", count)
 
     def look(self, written: int) -> None:
-        """Looks at the size of the root now and then: at every entry it would cost more than the entry."""
+        """Checks the size of the root now and then: a check per entry would cost more than the entry."""
         with self._lock:
             if (
                 self._unseen is not None
@@ -376,23 +392,9 @@ class Cache:
         self.flush()
 
     def locking_level(self) -> Level | None:
-        """The root whose locks are taken: the first that can be written; None where locks cannot be had."""
+        """Returns the first writable root that supports locks, or None."""
         return next((level for level in self.places.writable() if level.can_lock()), None)
 
 
-@functools.lru_cache(maxsize=64)
-def open_cache(settings: CacheSettings) -> Cache:
-    """The cache of these settings, one in a process: it warns once, and counts all that the process does."""
-    cache = Cache(settings)
-    atexit.register(_flush, cache, os.getpid())
-    return cache
-
-
-def _flush(cache: Cache, owner: int) -> None:
-    """Counts what a process did when it ends; a process that was forked from it has counts of its own, and none here."""
-    if os.getpid() == owner:
-        cache.flush()
-
-
-def _warn_damaged(what: str, done: str, why: str) -> None:
-    warnings.warn(StoreWarning("WIR254", f"{what} is damaged and {done}: {why}"), stacklevel=5)
+def _warn_damaged(what: str, outcome: str, why: str) -> None:
+    warnings.warn(StoreWarning("WIR254", f"{what} is damaged and {outcome}: {why}"), stacklevel=5)
