@@ -1,5 +1,4 @@
-"""Isolates a capture: sets Inductor's options for its duration, one capture at a time, and restores all
-state."""
+"""Isolates a capture: sets Inductor's options, serializes captures, and restores all state."""
 
 from __future__ import annotations
 

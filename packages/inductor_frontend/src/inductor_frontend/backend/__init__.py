@@ -1,5 +1,4 @@
-"""`torch.compile(model, backend="wrapper_ir")`: torch's compile flow with this package's compiler and
-cache."""
+"""The backend of `torch.compile(model, backend="wrapper_ir")`."""
 
 from __future__ import annotations
 

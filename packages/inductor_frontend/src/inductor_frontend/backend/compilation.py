@@ -58,7 +58,7 @@ class Compilation:
     """One run of torch's compile flow, with the backend's inner compiler."""
 
     ignores_shape_env = False
-    """Whether sizes are specialized to the example inputs, even if the graph has symbolic sizes."""
+    """True if sizes are specialized to the example inputs, even if the graph has symbolic sizes."""
 
     def __init__(
         self,

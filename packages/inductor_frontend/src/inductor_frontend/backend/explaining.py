@@ -1,5 +1,4 @@
-"""`explain(model, args)`: traces each source line of a model to the emitted lines, with the reasons of each
-decision."""
+"""`explain(model, args)`: maps each source line of a model to the emitted lines, with the reasons."""
 
 from __future__ import annotations
 

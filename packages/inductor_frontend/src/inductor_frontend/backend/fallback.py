@@ -1,5 +1,4 @@
-"""Fallback to Inductor for functions that cannot be captured, from copies of their graphs made before
-capture."""
+"""Fallback to Inductor for functions that cannot be captured, from copies of the original graphs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Modes and options of Inductor: their counterparts in the backend, and advice for options that a capture
-sets itself."""
+"""Modes and options of Inductor: their counterparts in the backend, and advice for refused options."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ class BackendOptions:
 
     @property
     def records(self) -> bool:
-        """Whether programs for a GPU are split into functions that CUDA graphs record."""
+        """True if programs for a GPU are split into functions that CUDA graphs record."""
         return (self.recordings > 0 and self.capture.debug_pass is None) or "cuda-graphs" in self.passes
 
     @property

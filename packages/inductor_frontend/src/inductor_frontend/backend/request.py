@@ -32,7 +32,7 @@ class GraphRequest:
 
     @property
     def is_backward(self) -> bool:
-        """Whether this is a backward graph."""
+        """True for a backward graph."""
         return bool(self.facts.get("is_backward", False))
 
     @property

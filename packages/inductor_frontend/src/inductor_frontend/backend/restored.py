@@ -1,5 +1,4 @@
-"""Restores a function from the cache, with the runtime wrappers that torch's autograd adds to compiled
-graphs."""
+"""Restores a function from the cache, with the runtime wrappers of torch's autograd."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The environment that affects compiled code besides the graph: versions, torch options and state,
-processor."""
+"""Environment that affects compiled code: versions, torch's options and state, the processor."""
 
 from __future__ import annotations
 

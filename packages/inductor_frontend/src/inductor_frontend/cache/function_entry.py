@@ -1,5 +1,4 @@
-"""The cache entry of a compiled function: the keys of its graphs, and the facts of autograd's runtime
-wrappers."""
+"""The cache entry of a compiled function: the keys of its graphs, and facts of autograd's wrappers."""
 
 from __future__ import annotations
 

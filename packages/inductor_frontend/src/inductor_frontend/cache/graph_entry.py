@@ -47,7 +47,7 @@ class CompiledGraph:
 
     @property
     def is_from_cache(self) -> bool:
-        """Whether the graph was loaded from an entry."""
+        """True if the graph was loaded from an entry."""
         return _FACTS in self.artifact.metadata
 
 

@@ -1,5 +1,4 @@
-"""Encodes torch's size expressions as JSON, and decodes them exactly: same classes, same symbols, no
-evaluation."""
+"""Encodes torch's size expressions as JSON, and decodes them exactly, without evaluation."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Traceable `torch.combinations`: torch's decomposition indexes by a mask, so that traces lose the size of
-the result."""
+"""Traceable `torch.combinations`: torch's decomposition indexes by a mask, which loses the size."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Calls torch.export on a model, and collects the facts about its signature that the exported program
-lacks."""
+"""Calls torch.export on a model, and collects facts about its signature that the result lacks."""
 
 from __future__ import annotations
 

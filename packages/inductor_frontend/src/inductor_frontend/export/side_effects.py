@@ -1,5 +1,4 @@
-"""Detects mutations of Python objects by a model: a program cannot repeat them, and torch.export ignores
-them."""
+"""Detects mutations of Python objects by a model, which torch.export ignores and a program cannot repeat."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Calls torch.export for capture: dynamic sizes may be 0 and 1; errors name the op, its place and a
-workaround."""
+"""Calls torch.export for capture: dynamic sizes may be 0 and 1; errors name op, place and workaround."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Symbols of a function's parameters: read from numbers, sizes, strides and offsets, or solved, and
-range-checked."""
+"""Symbols of a function's parameters: read from their layouts or solved, and range-checked."""
 
 from __future__ import annotations
 
@@ -29,7 +28,7 @@ class Fact:
 
     @property
     def in_layout(self) -> bool:
-        """Whether the layout check of the parameter covers this fact."""
+        """True if the layout check of the parameter covers this fact."""
         return isinstance(self.atom, SizeOf | StrideOf)
 
 

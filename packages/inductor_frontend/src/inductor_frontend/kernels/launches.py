@@ -1,5 +1,4 @@
-"""Kernel launches: definitions completed by their calls, arguments as values and sizes, and scratch
-memory."""
+"""Kernel launches: definitions completed by their calls, arguments, and scratch memory."""
 
 from __future__ import annotations
 
