@@ -1,1 +1,2 @@
-"""Bytes that operators allocate and give back inside one call: one module for each family of operators, and the table of all."""
+"""Bytes that operators allocate and free within one call: one module for each family of operators, and a
+table of all."""

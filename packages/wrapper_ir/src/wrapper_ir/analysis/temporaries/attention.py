@@ -1,4 +1,4 @@
-"""Temporaries of attention on CPUs, on one thread: blocks of matmuls, and sums of logarithms that nothing takes."""
+"""Temporaries of attention on CPUs, on one thread: blocks of matmuls, and unused log-sum-exp results."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from wrapper_ir.analysis.temporaries.call import Operand, OperatorCall
 
 _KEYS = 512
 _QUERIES = ((768, 256), (192, 64), (0, 32))
-"""Queries of a block, for so many queries and more."""
+"""(least number of queries, queries of a block)."""
 
 
 def _block(query: Operand, key: Operand) -> tuple[int, int]:
-    """Queries and keys of a block."""
+    """The number of queries and keys in a block."""
     most = next(most for least, most in _QUERIES if query.sizes[2] >= least)
     return min(query.sizes[2], most), min(key.sizes[2], _KEYS)
 
@@ -28,7 +28,7 @@ def _forward(call: OperatorCall) -> int | None:
     item = max(ir.DType.F32.itemsize, query.dtype.itemsize)
     reduced = query.dtype.itemsize * queries * keys if query.dtype.itemsize < item else 0
     block = item * queries * (keys + 2 + width) + reduced
-    return block + call.left((query.bytes, item * batch * heads * length))
+    return block + call.unused((query.bytes, item * batch * heads * length))
 
 
 def _backward(call: OperatorCall) -> int | None:
@@ -37,12 +37,12 @@ def _backward(call: OperatorCall) -> int | None:
     if grad is None or query is None or key is None or value is None or len(query.sizes) != 4:
         return None
     if 0 in (*query.sizes, *key.sizes) or query.dtype.itemsize < ir.DType.F32.itemsize:
-        return None  # whose matmuls are oneDNN's on some CPUs
+        return None  # on some CPUs, oneDNN runs these matmuls
     queries, keys = _block(query, key)
-    copied = 0 if grad.is_dense((3, 1, 2, 0)) else grad.bytes
+    copy = 0 if grad.is_dense((3, 1, 2, 0)) else grad.bytes
     block = query.dtype.itemsize * queries * (2 * keys + 1)
-    made = [query.dtype.itemsize * math.prod(t.sizes) for t in (query, key, value)]
-    return copied + block + call.left(made)
+    results = [query.dtype.itemsize * math.prod(t.sizes) for t in (query, key, value)]
+    return copy + block + call.unused(results)
 
 
 _FORWARD = ("query", "key", "value", "dropout_p", "is_causal")
@@ -52,4 +52,4 @@ ATTENTION: Mapping[str, tuple[tuple[str, ...], Callable[[OperatorCall], int | No
     _NAME: (_FORWARD, _forward),
     f"{_NAME}_backward": (_BACKWARD, _backward),
 }
-"""The names of their arguments, and the rule."""
+"""The names of the arguments and the rule of each operator."""

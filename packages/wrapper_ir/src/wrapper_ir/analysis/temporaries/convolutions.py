@@ -1,4 +1,5 @@
-"""Temporaries of convolutions on CPUs: pixels of each result side by side, or copies into oneDNN's layouts and scratch."""
+"""Temporaries of convolutions on CPUs: the unfolded image (im2col), or copies into oneDNN's layouts and
+scratch memory."""
 
 from __future__ import annotations
 
@@ -13,11 +14,12 @@ from wrapper_ir.expr import Bool
 _BLOCK, _NARROW = 16, 8
 """Channels of a block in oneDNN's layouts of convolutions, and of a narrow one."""
 _LINE = 128
-"""Bytes up to which a padded bias lies."""
+"""Bytes of alignment after a padded bias."""
 _SCRATCH = 8216
-"""Scratch of a convolution of channels-last images that is not grouped, on one thread."""
+"""Bytes of scratch memory of an ungrouped convolution of channels-last images, on one thread."""
 _FEW_ELEMENTS = 20480
-"""Images of a batch of one with no more elements are convolved without oneDNN, unless the kernel is large."""
+"""torch convolves a batch of one without oneDNN if it has at most so many elements, unless the kernel is
+large."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,7 @@ class _Convolution:
 
     image: Operand
     weight: Operand
-    made: Operand
+    result: Operand
     stride: tuple[int, ...]
     padding: tuple[int, ...]
     dilation: tuple[int, ...]
@@ -37,8 +39,8 @@ class _Convolution:
         return self.image.dtype.itemsize
 
     def bytes(self) -> int:
-        """The most that it holds above its operands and its result."""
-        last = len(self.made.sizes) == 4 and _is_last(self.made)
+        """The peak of its temporaries."""
+        last = len(self.result.sizes) == 4 and _is_last(self.result)
         copies = sum(t.bytes for t in (self.image, self.weight) if not _is_last(t)) if last else 0
         if not self._is_blocked():
             return copies + self._columns()
@@ -47,7 +49,7 @@ class _Convolution:
         return self._reordered()
 
     def _is_blocked(self) -> bool:
-        """Whether torch gives it to oneDNN, on one thread."""
+        """Returns whether torch calls oneDNN for it, on one thread."""
         if self.image.dtype is not ir.DType.F32:
             return False
         kernel, batch = self.weight.sizes[2:], self.image.sizes[0]
@@ -58,18 +60,18 @@ class _Convolution:
         return spread and (self.groups > 1 or large_kernel or deep or batch > 1 or not small)
 
     def _columns(self) -> int:
-        """Bytes of the pixels that each result needs, one copy for each; groups are convolved one after the other and joined."""
+        """Bytes of the unfolded image. Groups are convolved one after another and concatenated."""
         kernel, batch = _pixels(self.weight), self.image.sizes[0]
         spread = kernel > 1 or any(n != 1 for n in self.stride) or any(self.padding)
         if any(n != 1 for n in self.dilation):
             batch, spread = 1, True
-        columns = batch * self.weight.sizes[1] * kernel * _pixels(self.made) * spread * self.item
+        columns = batch * self.weight.sizes[1] * kernel * _pixels(self.result) * spread * self.item
         if self.groups == 1:
             return columns
-        return max(columns + self.image.bytes // self.groups, self.made.bytes)
+        return max(columns + self.image.bytes // self.groups, self.result.bytes)
 
     def _weights(self, inputs: int) -> int:
-        """Bytes of the weights in blocks, each group with so many inputs."""
+        """Bytes of the weights in a blocked layout, with `inputs` input channels per group."""
         outputs, kernel = self.weight.sizes[0], _pixels(self.weight)
         if self.groups == 1:
             return self.item * round_up(outputs, _BLOCK) * inputs * kernel
@@ -80,19 +82,20 @@ class _Convolution:
         return self.item * self.groups * round_up(each, block) * round_up(inputs, block) * kernel
 
     def _reordered(self) -> int:
-        """Images, weights and result in blocks; then the result twice. Images of few channels stay as they are."""
-        channels, kernel, outputs = self.image.sizes[1], _pixels(self.weight), self.made.sizes[1]
+        """Bytes of image, weights and result in blocked layouts, or of the blocked result alone when it is
+        copied back. Images with few channels are not reordered."""
+        channels, kernel, outputs = self.image.sizes[1], _pixels(self.weight), self.result.sizes[1]
         few = channels <= 3 or (channels < _BLOCK and self.groups == 1 and kernel > 1)
         image = 0 if few else self._blocks(self.image)
         inputs = self.weight.sizes[1] if few or self.groups > 1 else round_up(self.weight.sizes[1], _BLOCK)
-        made = self._blocks(self.made)
+        result = self._blocks(self.result)
         bias = self.item * round_up(outputs, _BLOCK) + _LINE if outputs % _BLOCK else 0
-        # The pixels that a stride leaves of a kernel of one pixel.
-        left = self.item * _pixels(self.made) * round_up(channels, _BLOCK) + _LINE if kernel == 1 else 0
-        return max(image + self._weights(inputs) + bias + left + made - self.made.bytes, made)
+        # a pointwise convolution copies the pixels that its stride selects
+        strided = self.item * _pixels(self.result) * round_up(channels, _BLOCK) + _LINE if kernel == 1 else 0
+        return max(image + self._weights(inputs) + bias + strided + result - self.result.bytes, result)
 
     def _blocks(self, images: Operand) -> int:
-        """Bytes of images whose channels are in blocks."""
+        """Bytes of images in a blocked layout."""
         return self.item * images.sizes[0] * round_up(images.sizes[1], _BLOCK) * _pixels(images)
 
 
@@ -118,20 +121,20 @@ _NAMES = (
 
 
 def _convolution(call: OperatorCall) -> int | None:
-    image, weight, made = call.tensor("input"), call.tensor("weight"), call.made
+    image, weight, result = call.tensor("input"), call.tensor("weight"), call.result
     stride, padding, dilation = map(call.numbers, ("stride", "padding", "dilation"))
-    if image is None or weight is None or made is None or call.given.get("transposed") != Bool(False):
+    if image is None or weight is None or result is None or call.args.get("transposed") != Bool(False):
         return None
-    if stride is None or padding is None or dilation is None or len(made.sizes) not in (3, 4, 5):
+    if stride is None or padding is None or dilation is None or len(result.sizes) not in (3, 4, 5):
         return None
     if image.dtype not in (ir.DType.F32, ir.DType.F64):
-        return None  # oneDNN's on some CPUs
-    if 0 in (*image.sizes, *weight.sizes, *made.sizes):
+        return None  # on some CPUs, oneDNN runs these
+    if 0 in (*image.sizes, *weight.sizes, *result.sizes):
         return 0
-    return _Convolution(image, weight, made, stride, padding, dilation, call.number("groups", 1)).bytes()
+    return _Convolution(image, weight, result, stride, padding, dilation, call.number("groups", 1)).bytes()
 
 
 CONVOLUTIONS: Mapping[str, tuple[tuple[str, ...], Callable[[OperatorCall], int | None]]] = {
     "aten::convolution": (_NAMES, _convolution)
 }
-"""The names of its arguments, and the rule."""
+"""The names of the arguments and the rule of each operator."""

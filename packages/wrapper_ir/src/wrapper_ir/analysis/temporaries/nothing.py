@@ -1,7 +1,7 @@
-"""Operators that allocate nothing on CPUs beside their results where all operands have one element type.
+"""Operators that allocate only their results on CPUs if all operands have one element type.
 
-`python -m tools.operator_temporaries` measures them on the samples of torch's operator database. Elementwise operators make copies of
-operands of other types.
+`python -m tools.operator_temporaries` measures them on the samples of torch's operator database. Elementwise
+operators copy operands of other types.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _ROWS = """
 """
 
 NOTHING = frozenset(f"aten::{name}" for name in _ROWS.split())
-"""By operator."""
+"""The names of these operators."""
 
 CONVERTING = frozenset(("aten::copy_", "aten::_to_copy"))
-"""Of these, those that convert elements as they write them."""
+"""Operators of `NOTHING` that convert elements as they write them, so operands may have several element
+types."""

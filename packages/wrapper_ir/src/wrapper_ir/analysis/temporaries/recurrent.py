@@ -1,4 +1,4 @@
-"""Temporaries of LSTMs that oneDNN runs: weights in blocks, states of all steps, scratch."""
+"""Temporaries of LSTMs in oneDNN: weights in blocked layouts, states of all steps, scratch memory."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from wrapper_ir.analysis.temporaries.call import OperatorCall, round_up
 _ITEM = 4
 _GATES = 4
 _BLOCK, _LINE = 32, 16
-"""Outputs of a block of weights, and elements of a line of states."""
+"""Outputs of a block of weights, and elements of a cache line of states."""
 _PAGE = 4096
 _SCRATCH = _PAGE + 856
-"""The most that oneDNN books for itself beside states."""
+"""The most scratch memory that oneDNN allocates in addition to states."""
 _LSTM = 2
 
 
 def _lstm(call: OperatorCall) -> int | None:
-    """Of AVX-512; the blocks of weights are narrower with AVX2, and all else the same."""
-    given, weight = call.tensor("input"), call.tensor("weight1")
-    plain = given is not None and weight is not None and given.dtype is weight.dtype is ir.DType.F32
-    if given is None or not plain or len(given.sizes) != 3 or call.number("mode", 0) != _LSTM:
+    """The temporaries with AVX-512; with AVX2, only the blocks of weights are narrower."""
+    sequence, weight = call.tensor("input"), call.tensor("weight1")
+    if sequence is None or weight is None or not sequence.dtype is weight.dtype is ir.DType.F32:
+        return None
+    if len(sequence.sizes) != 3 or call.number("mode", 0) != _LSTM:
         return None
     if call.is_set("batch_first") or call.is_set("train") or call.number("num_layers", 1) != 1:
         return None
-    steps, batch, inputs = given.sizes
+    steps, batch, inputs = sequence.sizes
     hidden = call.number("hidden_size", 0)
     if 0 in (steps, batch, inputs, hidden):
         return None
@@ -37,13 +38,12 @@ def _lstm(call: OperatorCall) -> int | None:
         batch * _line(hidden),
     )
     weights = _ITEM * _GATES * (round_up(hidden, _BLOCK) * (inputs + hidden) + hidden)
-    made = (steps, 1, 1)
-    inside = weights + sum(round_up(_ITEM * n, _PAGE) for n in pages) + _SCRATCH
-    return inside + call.left([_ITEM * batch * hidden * n for n in made])
+    scratch = weights + sum(round_up(_ITEM * n, _PAGE) for n in pages) + _SCRATCH
+    return scratch + call.unused([_ITEM * batch * hidden * n for n in (steps, 1, 1)])
 
 
 def _line(elements: int) -> int:
-    """Elements from one row of states to the next: multiples of 256 would share lines of the cache."""
+    """The stride of rows of states in elements; a multiple of 256 would cause conflicts in the cache."""
     lines = round_up(elements, _LINE)
     return lines if lines % 256 else lines + _LINE
 
@@ -69,4 +69,4 @@ _NAMES = (
 RECURRENT: Mapping[str, tuple[tuple[str, ...], Callable[[OperatorCall], int | None]]] = {
     "aten::mkldnn_rnn_layer": (_NAMES, _lstm)
 }
-"""The names of its arguments, and the rule."""
+"""The names of the arguments and the rule of each operator."""

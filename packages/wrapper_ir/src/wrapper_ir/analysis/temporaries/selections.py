@@ -1,4 +1,4 @@
-"""Temporaries of sorts, of the largest elements and of running sums, and results of theirs that nothing takes."""
+"""Temporaries and unused results of sort, topk and cumulative sums."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ _INDEX = ir.DType.I64.itemsize
 
 
 def _sort(call: OperatorCall) -> int | None:
-    """Indices of one row; whole numbers are sorted by their digits on some CPUs."""
-    given = call.tensor("self")
-    if given is None or not given.dtype.is_floating or not given.sizes:
+    """The indices of one row. Unknown for ints, which use a radix sort on some CPUs."""
+    operand = call.tensor("self")
+    if operand is None or not operand.dtype.is_floating or not operand.sizes:
         return None
-    count = math.prod(given.sizes)
-    row = _INDEX * given.sizes[call.number("dim", -1)] if count > 1 else 0
-    return row + call.left((given.bytes, _INDEX * count))
+    count = math.prod(operand.sizes)
+    row = _INDEX * operand.sizes[call.number("dim", -1)] if count > 1 else 0
+    return row + call.unused((operand.bytes, _INDEX * count))
 
 
 def _topk(call: OperatorCall) -> int | None:
-    given = call.tensor("self")
-    if given is None or not given.sizes or 0 in given.sizes:
+    operand = call.tensor("self")
+    if operand is None or not operand.sizes or 0 in operand.sizes:
         return None
-    kept = math.prod(given.sizes) // given.sizes[call.number("dim", -1)] * call.number("k", 1)
-    return call.left((given.dtype.itemsize * kept, _INDEX * kept))
+    count = math.prod(operand.sizes) // operand.sizes[call.number("dim", -1)] * call.number("k", 1)
+    return call.unused((operand.dtype.itemsize * count, _INDEX * count))
 
 
-def _running(call: OperatorCall) -> int | None:
-    """A copy of elements that are summed as another type."""
-    given, made = call.tensor("self"), call.made
-    if given is None or made is None:
+def _cumulative(call: OperatorCall) -> int | None:
+    """A copy of the operand if it is converted to another type."""
+    operand, result = call.tensor("self"), call.result
+    if operand is None or result is None:
         return None
-    return 0 if given.dtype is made.dtype else made.bytes
+    return 0 if operand.dtype is result.dtype else result.bytes
 
 
 SELECTIONS: Mapping[str, tuple[tuple[str, ...], Callable[[OperatorCall], int | None]]] = {
     "aten::sort": (("self", "dim", "descending"), _sort),
     "aten::sort.stable": (("self",), _sort),
-    "aten::cumsum": (("self", "dim"), _running),
-    "aten::cumprod": (("self", "dim"), _running),
+    "aten::cumsum": (("self", "dim"), _cumulative),
+    "aten::cumprod": (("self", "dim"), _cumulative),
     "aten::topk": (("self", "k", "dim", "largest", "sorted"), _topk),
 }
-"""The names of their arguments, and the rule."""
+"""The names of the arguments and the rule of each operator."""

@@ -1,7 +1,8 @@
-"""Which operators allocate how many bytes that they give back before they return, by their kind and the types of their operands.
+"""Computes the bytes that operators allocate and free within a call, from the types of their operands.
 
-Rules that are torch's own hold on every CPU. Those of convolutions and LSTMs are of oneDNN on x86 CPUs with AVX-512, on one thread;
-with AVX2 it pads less, and needs 8 KiB of scratch for groups, too. An operator in no table has temporaries that are not known.
+Rules for torch's kernels hold on every CPU. Rules for convolutions and LSTMs are those of oneDNN on x86 CPUs
+with AVX-512, on one thread; with AVX2 it pads less, but also needs 8 KiB of scratch memory for groups. The
+temporaries of an operator without a rule are unknown.
 """
 
 from __future__ import annotations
@@ -21,51 +22,48 @@ from wrapper_ir.analysis.temporaries.recurrent import RECURRENT
 from wrapper_ir.analysis.temporaries.selections import SELECTIONS
 
 _MOST_RESULTS = 8
-"""More than an operator in the tables has."""
+"""At least the number of results of any operator in the tables."""
 _Rule = tuple[tuple[str, ...], Callable[[OperatorCall], int | None]]
 OPERATOR_TEMPORARIES: Mapping[str, _Rule] = MappingProxyType(
     {**CONVOLUTIONS, **MATMULS, **ATTENTION, **RECURRENT, **SELECTIONS}
 )
-"""By operator: the names of its arguments, and the rule for its temporaries on the CPU (None: not known for these operands)."""
+"""The names of the arguments, and the rule for temporaries on the CPU, of each operator. A rule returns None
+if they are unknown for these operands."""
 
 
 def temporaries(function: ir.Function, sizes: Sizes) -> dict[int, int]:
-    """Bytes that operators hold above their operands and results while they run, by the position of the op, where they are known
-    and more than none. Results that nothing takes are among them.
+    """Bytes that operators allocate in addition to their operands and used results while they run, by
+    position; those that are unknown or 0 are omitted.
 
-    Raises ExpressionError where a size has no value under the hints.
+    Raises ExpressionError if a size has no value under the hints.
     """
-    return {position: found for position, found in _found(function, sizes) if found}
+    return {position: size for position, _, size in _by_call(function, sizes) if size}
 
 
 def unknown_temporaries(function: ir.Function, sizes: Sizes) -> Counter[str]:
-    """Calls of operators whose temporaries are not known, by operator; they count as none."""
-    return Counter(
-        op.target
-        for position, found in _found(function, sizes)
-        if found is None and isinstance(op := function.body[position], ir.CallExtern)
-    )
+    """The number of calls with unknown temporaries, by operator; their temporaries count as 0."""
+    return Counter(op.target for _, op, size in _by_call(function, sizes) if size is None)
 
 
-def _found(function: ir.Function, sizes: Sizes) -> Iterator[tuple[int, int | None]]:
-    taken = _taken(function)
-    for position, op in enumerate(function.body):
-        if isinstance(op, ir.CallExtern):
-            yield position, _bytes(op, sizes, taken.get(op.result, frozenset()) if op.result else frozenset())
+def _by_call(function: ir.Function, sizes: Sizes) -> Iterator[tuple[int, ir.CallExtern, int | None]]:
+    uses = _uses(function)
+    for position, op in function.positions_of(ir.CallExtern):
+        yield position, op, _bytes(op, sizes, uses.get(op.result, frozenset()) if op.result else frozenset())
 
 
-def _taken(function: ir.Function) -> dict[ir.Value, set[int | str]]:
-    """The indices under which elements of nested results are taken: all where the program uses the whole one."""
-    found: dict[ir.Value, set[int | str]] = {}
+def _uses(function: ir.Function) -> dict[ir.Value, set[int | str]]:
+    """The indices of unpacked elements of nested results; all indices if the program uses the whole
+    result."""
+    uses: dict[ir.Value, set[int | str]] = {}
     for op in function.body:
         for value in ir.operands(op):
-            if isinstance(value.type, ir.TupleType) and not isinstance(op, ir.Free | ir.Drop):
+            if ir.is_results(value) and not isinstance(op, ir.EndOp):
                 part = op.path[:1] if isinstance(op, ir.Unpack) else ()
-                found.setdefault(value, set()).update(part or range(_MOST_RESULTS))
-    return found
+                uses.setdefault(value, set()).update(part or range(_MOST_RESULTS))
+    return uses
 
 
-def _bytes(op: ir.CallExtern, sizes: Sizes, taken: Set[int | str]) -> int | None:
+def _bytes(op: ir.CallExtern, sizes: Sizes, uses: Set[int | str]) -> int | None:
     if op.target in NOTHING:
         return 0 if _has_no_copies(op) else None
     name = op.target.removesuffix(".out")
@@ -74,14 +72,14 @@ def _bytes(op: ir.CallExtern, sizes: Sizes, taken: Set[int | str]) -> int | None
         return None
     names, bytes = rule
     try:
-        return bytes(OperatorCall(op, sizes, taken, names))
+        return bytes(OperatorCall(op, sizes, uses, names))
     except (IndexError, ValueError):
         return None  # operands that the operator refuses
 
 
 def _has_no_copies(op: ir.CallExtern) -> bool:
-    """Whether all tensors are on the CPU, and operands of one element type."""
-    given = [v.type for v in ir.operands(op) if isinstance(v.type, ir.TensorType)]
-    made = [op.result.type] if op.result is not None and isinstance(op.result.type, ir.TensorType) else []
-    same = op.target in CONVERTING or len({t.dtype for t in given}) <= 1
-    return same and all(t.device == ir.CPU for t in (*given, *made))
+    """Returns whether all tensors are on the CPU, and all operands have one element type."""
+    operands = [v.type for v in filter(ir.is_tensor, ir.operands(op))]
+    results = [v.type for v in filter(ir.is_tensor, ir.results(op))]
+    is_uniform = op.target in CONVERTING or len({t.dtype for t in operands}) <= 1
+    return is_uniform and all(t.device == ir.CPU for t in (*operands, *results))
