@@ -31,10 +31,6 @@ from inductor_frontend.torch_patches._compat import (
 )
 
 
-def _list(values: Any) -> list[Any]:  # Any: Inductor's arguments
-    return list(values)
-
-
 def buffer_under(node: ir.IRNode) -> ir.Buffer:
     """Returns the buffer under a chain of views and boxes."""
     while not isinstance(node, ir.Buffer):
@@ -266,14 +262,15 @@ class RecordingWrapper(PythonWrapperCodegen):
         triton: bool = True,
         arg_types: Any = None,  # Any: texts for C++, classes and types for Triton
         raw_keys: object = None,
-        raw_args: object = None,
+        raw_args: Iterable[object] | None = None,
         triton_meta: object = None,
         inductor_meta: object = None,
         original_fxnode_name: object = None,
     ) -> None:
         """Records a kernel call."""
         if self._own is not None:
-            own, args = self._own, triton_args(_operand(r, a) for r, a in zip(_list(raw_args), call_args))
+            assert raw_args is not None, "Inductor passes them for kernels of a model"
+            own, args = self._own, triton_args(_operand(r, a) for r, a in zip(raw_args, call_args))
             origins = tuple(own.get_origins())
             self.events.append(
                 events.CallKernel(kernel_name, args, frozenset(), origins, written_parameters(own))

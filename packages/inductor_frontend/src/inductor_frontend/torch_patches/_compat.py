@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch._higher_order_ops import effects
@@ -16,6 +16,13 @@ from torch._inductor.graph import GraphLowering
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._sympy.numbers import int_oo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from torch._ops import OpOverload
+    from torch.export import ExportedProgram
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 # Any in this file: torch publishes no types for these objects, or their classes differ between versions.
 
@@ -69,10 +76,12 @@ LOWERS_ANY_SLICE = torch.__version__ >= "2.13"  # compared as versions
 data-dependent size."""
 
 
-def complete_ranges(shape_env: Any) -> None:
+def complete_ranges(shape_env: ShapeEnv | None) -> None:
     """Sets missing ranges of symbols to the default range of strides: a saved program has only the ranges of
     sizes."""
-    for symbol, hint in ({} if shape_env is None else dict(shape_env.backed_var_to_val)).items():
+    if shape_env is None:
+        return
+    for symbol, hint in list(shape_env.backed_var_to_val.items()):
         if symbol not in shape_env.var_to_range:
             least = 2 if hint >= 2 else 0
             shape_env.constrain_symbol_range(symbol, compiler_min=least, compiler_max=int_oo)
@@ -84,7 +93,7 @@ def spec_children(spec: Any) -> list[Any]:
     return list(children()) if callable(children) else list(spec.children_specs)
 
 
-def entered_stream(stream: int) -> Any:
+def entered_stream(stream: int) -> object:
     """Returns the line that torch's scheduler keeps for an entered stream. Torch 2.11 enters none."""
     from torch._inductor.codegen.wrapper import EnterCudaStreamContextLine
 
@@ -96,13 +105,13 @@ def is_namedtuple(spec: Any) -> bool:
     return spec.type is pytree.namedtuple  # type: ignore[attr-defined]  # how torch itself refers to it
 
 
-def shape_env_from_inputs(inputs: Any) -> Any:
+def shape_env_from_inputs(inputs: Sequence[Any]) -> Any:
     """Returns the ShapeEnv of fake or symbolic inputs; None if no input has one."""
     # Defined in another module since 2.12.
     return compile_fx.shape_env_from_inputs(inputs)  # type: ignore[attr-defined]  # as above
 
 
-def is_effectful(overload: Any) -> bool:
+def is_effectful(overload: OpOverload) -> bool:
     """Returns whether torch orders calls of this operator by an effect token."""
     return bool(effects.has_effects(overload))
 
@@ -154,7 +163,7 @@ def own_options(subgraph: ir.Subgraph) -> tuple[str, ...]:
     return tuple(getattr(subgraph, "inductor_config_patches", None) or ())
 
 
-def launched_by_name(details: tuple[Any, ...]) -> dict[str, Any]:
+def launched_by_name(details: tuple[object, ...]) -> dict[str, object]:
     """Returns the keyword argument of a launch's node with the names of arguments that were passed by name.
 
     `details` are the trailing arguments of torch's tracer. They have no names in torch 2.13.
@@ -205,12 +214,12 @@ def written_parameters(node: Any) -> frozenset[str]:
     )
 
 
-def guard_texts(exported: Any) -> list[str]:
+def guard_texts(exported: ExportedProgram) -> list[str]:
     """Returns the size guards of an exported program as Python text; torch has no public name for them."""
     return list(exported._guards_code)
 
 
-def detect_shape_env(values: Any) -> Any:
+def detect_shape_env(values: Iterable[object]) -> Any:
     """Returns the ShapeEnv of the first symbolic value; None if no value is symbolic."""
     for value in values:
         holder = getattr(value, "fake_mode", None) or getattr(value, "node", None)
