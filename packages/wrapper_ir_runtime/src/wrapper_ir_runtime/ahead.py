@@ -33,7 +33,8 @@ def compile_ahead(
         if not isinstance(runtime, AheadCompiler):
             raise PluginError(
                 "WIR904",
-                f"the runtime of kernels of kind {kind!r} does not compile ahead, as {kernels[0].name!r} would need",
+                f"the runtime of kernels of kind {kind!r} does not compile ahead, "
+                f"as {kernels[0].name!r} would need",
                 hint="such kernels are compiled where they are loaded",
             )
         for arch in dict.fromkeys(archs or [program.target.arch]):

@@ -105,7 +105,7 @@ def _is_number(node: ast.AST, frame: FrameType) -> bool:
 def _value(node: ast.expr, frame: FrameType) -> object:
     try:
         code = compile(ast.Expression(node), "<failed>", "eval")
-        value: object = eval(code, frame.f_globals, frame.f_locals)  # noqa: S307  # the module's own arithmetic
+        value: object = eval(code, frame.f_globals, frame.f_locals)  # noqa: S307  # emitted text
         return value
     except (ArithmeticError, ValueError):
         return None

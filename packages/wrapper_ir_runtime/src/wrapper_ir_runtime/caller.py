@@ -58,7 +58,8 @@ class TorchCaller:
         return kind.__torch_dispatch__ is plain and self._torch._C._has_storage(tensor)
 
     def _special(self, tensor: TorchTensor) -> tuple[str, str]:
-        """Returns the kind of a tensor that is not in plain strided memory, and a hint on how to convert it."""
+        """Returns the kind of a tensor that is not in plain strided memory, and a hint on how to convert
+        it."""
         plain: type[Any] = self._torch.Tensor  # Any: torch's class and its subclasses
         kind: type[Any] = type(tensor)
         if isinstance(tensor, self._torch._subclasses.FakeTensor):
@@ -148,7 +149,8 @@ class TorchCaller:
         return view.as_strided(result.size(), result.stride(), result.storage_offset())
 
     def _as_dtype(self, base: T, result: T) -> T | None:
-        """Returns a view of `base` with the dtype of `result`, or None if torch cannot view every layout so."""
+        """Returns a view of `base` with the dtype of `result`, or None if torch cannot view every layout
+        so."""
         if (base.is_conj(), base.is_neg()) != (result.is_conj(), result.is_neg()):
             return None
         if base.dtype == result.dtype:

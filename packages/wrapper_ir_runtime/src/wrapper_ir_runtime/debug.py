@@ -73,7 +73,8 @@ def show_view(title: str, view: TensorView) -> None:
 
 
 def save_tensor(tensor: HostTensor, dtype: str, directory: str, name: str, metadata: str) -> None:
-    """Writes a tensor to a new file in `directory`, which is created. `metadata` is a JSON object of strings."""
+    """Writes a tensor to a new file in `directory`, which is created. `metadata` is a JSON object of
+    strings."""
     save_view(_view(tensor, ir.DType(dtype)), directory, name, metadata)
 
 

@@ -68,8 +68,10 @@ def fail_agreement(group: str, rank: int, why: str) -> NoReturn:
     """Raises ExecutionError WIR933: the processes of a group do not run the same program."""
     raise ExecutionError(
         "WIR933",
-        f"the processes of group {group!r} do not run one program over their symmetric memory (this is rank {rank}): {why}",
-        hint="compile the same model with the same options, sizes and passes on every process; results of tuning must be shared",
+        f"the processes of group {group!r} do not run one program over their symmetric memory "
+        f"(this is rank {rank}): {why}",
+        hint="compile the same model with the same options, sizes and passes on every process; "
+        "results of tuning must be shared",
     )
 
 
@@ -83,7 +85,7 @@ def fail_comparison(group: str, rank: int, why: str) -> NoReturn:
     raise ExecutionError(
         "WIR937",
         f"the processes of group {group!r} did not compare their artifacts (this is rank {rank}): {why}",
-        hint="every process of the group compares what it has captured, within the time-out of the group's store",
+        hint="compare artifacts in every process of the group, within the time-out of the group's store",
     )
 
 
@@ -158,7 +160,8 @@ def _without_advice(text: str) -> str:
 
 
 def _of_program(error: Exception, file: str) -> WirError | None:
-    """Returns the coded form of an error that a line of `file` raised itself, outside operators and kernels."""
+    """Returns the coded form of an error that a line of `file` raised itself, outside operators and
+    kernels."""
     traces = traces_of(error)
     if traces and file_of(traces[-1]) == file:  # in C, and not in an operator's Python
         if isinstance(error, AssertionError):
@@ -172,7 +175,7 @@ def _of_program(error: Exception, file: str) -> WirError | None:
 
 def _line_in(error: Exception, file: str) -> int:
     """Returns the innermost line of `file` in the traceback, or 0."""
-    # Functions of the program have the parameter `args`. Helpers of the module do not, and do not identify the op.
+    # Functions of the program have the parameter `args`. Helpers of the module do not.
     own = [
         t for t in traces_of(error) if file_of(t) == file and t.tb_frame.f_code.co_varnames[:1] == ("args",)
     ]

@@ -64,7 +64,7 @@ class ProgramGroups:
     ) -> None:
         self._groups, self._names, self._device = groups, tuple(names), device
         self._on_new = on_new
-        wanted = (
+        group_ranks = (
             GroupRanks(
                 group=group,
                 size=size,
@@ -73,7 +73,7 @@ class ProgramGroups:
             )
             for group, size, own, differences in ranks
         )
-        self._wanted = {one.group: one for one in wanted}
+        self._wanted = {one.group: one for one in group_ranks}
         self._checked: dict[str, weakref.ref[TorchGroup]] = {}
 
     def __call__(self) -> None:
@@ -112,7 +112,8 @@ def check_rank(wanted: GroupRanks, rank: int, size: int) -> None:
         why = f"{difference}" if difference else "its artifact was not compared with this one"
         fail_rank(
             wanted.group,
-            f"of {wanted.size} processes, for rank {', '.join(map(str, wanted.ranks))}, and this is rank {rank}: {why}",
+            f"of {wanted.size} processes, for rank {', '.join(map(str, wanted.ranks))}, "
+            f"and this is rank {rank}: {why}",
             f"load what rank {rank} has saved"
             + ("" if difference else ", or compare before saving: wrapper_ir_torch.compare_ranks(artifact)"),
         )

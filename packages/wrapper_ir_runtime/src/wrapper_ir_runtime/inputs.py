@@ -114,10 +114,10 @@ def _fail(name: str, expected: str, found: str, hint: str = "", code: str = "WIR
 
 
 class TensorGuards(Protocol):
-    """Torch's compiled check of tensors."""
+    """Compiled check of tensors in torch."""
 
     def check(self, *tensors: object) -> bool:
-        """Whether tensors match the guarded ones."""
+        """Returns whether tensors match the guarded ones."""
 
 
 class InputGuard:
@@ -183,9 +183,9 @@ class StorageGuard:
         if self._left == 0:
             find_native_check(self._replace)
         for tensor, (nbytes, itemsize) in zip(tensors, self._needs):
-            held: int = tensor.untyped_storage().nbytes()
-            needed = extent(tensor.size(), tensor.stride()) * itemsize if nbytes is None else nbytes
-            if needed and held - needed < tensor.storage_offset() * itemsize:
+            available: int = tensor.untyped_storage().nbytes()
+            required = extent(tensor.size(), tensor.stride()) * itemsize if nbytes is None else nbytes
+            if required and available - required < tensor.storage_offset() * itemsize:
                 return False
         return True
 
@@ -195,11 +195,11 @@ class StorageGuard:
     def check(self, *tensors: TorchTensor) -> None:
         """Raises ArgumentError WIR926 for the first storage that does not contain its tensor."""
         for tensor, want in zip(tensors, self._wanted):
-            needed = _spanned(tensor, want)
-            held = tensor.untyped_storage().nbytes()
+            required = _spanned(tensor, want)
+            available = tensor.untyped_storage().nbytes()
             start = tensor.storage_offset() * want.itemsize
-            if needed > held - start and needed:
-                _fail_storage(want.name, start + needed, held)
+            if required > available - start and required:
+                _fail_storage(want.name, start + required, available)
 
 
 def _native_check(kernel: object) -> Callable[..., bool] | None:
@@ -220,9 +220,9 @@ def check_storages(caller: Caller, wanted: Sequence[StorageInput], given: Sequen
     for want, got in zip(wanted, given, strict=True):
         facts = caller.facts(got)
         if facts.room is not None:
-            needed = extent(facts.sizes, facts.strides) * want.itemsize
-            if needed and needed > facts.room:
-                _fail_storage(want.name, facts.start + needed, facts.start + facts.room)
+            required = extent(facts.sizes, facts.strides) * want.itemsize
+            if required and required > facts.room:
+                _fail_storage(want.name, facts.start + required, facts.start + facts.room)
 
 
 def _nothing_is_known(*tensors: object) -> bool:

@@ -65,7 +65,8 @@ def kernel_table(kernels: Sequence[ir.KernelDef], target: ir.Target) -> str:
 
 
 def read_kernels(folder: Path) -> tuple[ir.Target, tuple[ir.KernelDef, ...]]:
-    """Returns the target and the kernels of a folder; raises ExecutionError WIR929 for an unreadable table."""
+    """Returns the target and the kernels of a folder; raises ExecutionError WIR929 for an unreadable
+    table."""
     with _readable():
         return load(read_text(folder / TABLE), lambda table: _read(folder, table))
 

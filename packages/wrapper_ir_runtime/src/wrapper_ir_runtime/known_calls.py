@@ -73,7 +73,7 @@ class Key(Generic[T]):
 
     @property
     def may_warm_up(self) -> bool:
-        """Whether an eager call may precede a recording, rather than replace one."""
+        """True if an eager call may precede a recording, rather than replace one."""
         return self.replay is None and not self.refused and self.warm_ups < _WARM_UPS
 
     def moved(self, here: list[int | None]) -> Set[int]:

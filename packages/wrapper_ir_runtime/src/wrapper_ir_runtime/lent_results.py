@@ -94,7 +94,7 @@ class LentResults(Generic[T]):
 
     @property
     def is_given_up(self) -> bool:
-        """Whether the recording is gone while callers still referenced some results."""
+        """True if the recording is gone while callers still referenced some results."""
         return self._left is not None
 
 
@@ -155,11 +155,11 @@ class RecordedMemory(Generic[T]):
         for each in lent.takes:
             each.lent.mark_stale()
         self._recordings = [r for r in self._recordings if r.lent is not lent]
-        held = lent.held()
-        lent.give_up(held)
-        if held and lent.taken:
+        references = lent.held()
+        lent.give_up(references)
+        if references and lent.taken:
             self._given_up.append(lent)
-        for recording in self._recordings if not held else ():
+        for recording in self._recordings if not references else ():
             recording.overlaps[:] = [each for each in recording.overlaps if each.lent is not lent]
 
     def take(

@@ -40,5 +40,5 @@ MEMORY_POOLS = MemoryPools()
 def use_memory_pool(torch: TorchModule, name: str, device: str) -> AbstractContextManager[None]:
     """Returns a context in which this thread allocates memory of `device` from the pool of this name."""
     pool = MEMORY_POOLS.get(name, device, torch.cuda.MemPool)
-    used: AbstractContextManager[None] = torch.cuda.use_mem_pool(pool, torch.device(device))
-    return used
+    context: AbstractContextManager[None] = torch.cuda.use_mem_pool(pool, torch.device(device))
+    return context

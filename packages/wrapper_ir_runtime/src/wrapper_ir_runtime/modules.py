@@ -14,7 +14,8 @@ functions."""
 
 
 def module_file(name: str) -> Path | None:
-    """Returns the source file of a module (`torch._inductor.runtime.triton_helpers`), or None if it has none."""
+    """Returns the source file of a module (`torch._inductor.runtime.triton_helpers`), or None if it has
+    none."""
     top, *rest = name.split(".")
     try:
         # finding a top-level package imports nothing; finding a submodule would import its parents

@@ -49,15 +49,15 @@ def arrange(
             arguments[parameter.name] = rest.pop(parameter.name)
     by_position = [p for p in signature.parameters if p.kind is not ir.ParameterKind.KEYWORD][:count]
     arranged = tuple(_take(p, arguments, literal) for p in by_position) + extra
-    named = {p.name: p for p in signature.parameters}
-    chosen = {
-        key: _take(named[key], arguments, literal) if key in named else rest.pop(key)
+    by_name = {p.name: p for p in signature.parameters}
+    keywords_at_capture = {
+        key: _take(by_name[key], arguments, literal) if key in by_name else rest.pop(key)
         for key in keys
-        if key in named or key in rest
+        if key in by_name or key in rest
     }
     for name, value in arguments.items():  # left to their defaults at capture
-        expect_static(name, value, literal(named[name].default))
-    return arranged, {**chosen, **rest}
+        expect_static(name, value, literal(by_name[name].default))
+    return arranged, {**keywords_at_capture, **rest}
 
 
 def _by_position(

@@ -372,7 +372,7 @@ class Recorded(Generic[T]):
                 operands[i] = buffer
                 copied.append(i)
         buffers = [operands[i] for i in copied]
-        written = tuple([(i, operands[i]) for i in copied if i in self.written])
+        write_backs = tuple([(i, operands[i]) for i in copied if i in self.written])
         tensors = {i: args[i] for i in self.tensors}
         takes, donated = self.recorder.memory.take(self.lending, tensors, self.given.intersection(bound))
         for i in copied:
@@ -392,7 +392,7 @@ class Recorded(Generic[T]):
             fits=self.device.checker(args, bound),
             copied=tuple(copied),
             buffers=buffers,
-            written=written,
+            written=write_backs,
             give=self.device.giver(results, self.lending.owned),
             owned=self.lending.owned,
         )

@@ -1,4 +1,5 @@
-"""Replaces the code of a loaded module's functions by that of the same source in another file, for debuggers."""
+"""Replaces the code of a loaded module's functions by that of the same source in another file, for
+debuggers."""
 
 from __future__ import annotations
 

@@ -26,7 +26,8 @@ def check_result(name: str, got: object, dtype: object, device: str) -> None:
 
 
 def check_apart(name: str, got: TorchTensor, *operands: TorchTensor) -> None:
-    """Raises ExecutionError WIR927 if `got` shares the storage of an operand although its schema declares it as new."""
+    """Raises ExecutionError WIR927 if `got` shares the storage of an operand although its schema declares it
+    as new."""
     address = got.untyped_storage().data_ptr()
     if address and any(x.untyped_storage().data_ptr() == address for x in operands):
         fail_apart(name)
@@ -37,7 +38,8 @@ def fail_apart(name: str) -> NoReturn:
     raise ExecutionError(
         "WIR927",
         f"%{name} is declared as new memory, but the operator returned memory of its argument",
-        hint="have the operator return x.clone(), or declare the alias in its schema: `Tensor(a) x -> Tensor(a)`",
+        hint="have the operator return x.clone(), or declare the alias in its schema: "
+        "`Tensor(a) x -> Tensor(a)`",
     )
 
 
@@ -94,8 +96,8 @@ def is_within_storage(tensor: TorchTensor) -> bool:
     last = tensor.storage_offset()
     for size, stride in zip(tensor.size(), tensor.stride(), strict=True):
         last += (size - 1) * stride
-    needed: int = (last + 1) * tensor.element_size()
-    return needed <= tensor.untyped_storage().nbytes()
+    required: int = (last + 1) * tensor.element_size()
+    return required <= tensor.untyped_storage().nbytes()
 
 
 def _dtype_text(dtype: object) -> str:

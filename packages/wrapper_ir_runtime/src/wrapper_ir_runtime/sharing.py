@@ -47,7 +47,8 @@ def refuse_gradient(leaves: Named) -> NoReturn:
     raise ExecutionError(
         "WIR930",
         f"input {', '.join(names)} requires a gradient, and this program records none",
-        hint="call it under torch.no_grad(), pass x.detach(), or train with torch.compile(backend='wrapper_ir')",
+        hint="call it under torch.no_grad(), pass x.detach(), "
+        "or train with torch.compile(backend='wrapper_ir')",
     )
 
 

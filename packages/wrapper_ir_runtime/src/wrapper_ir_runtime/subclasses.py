@@ -109,14 +109,15 @@ class Subclass:
 def _missing(spec: ir.SubclassSpec, known: tuple[int | None, ...], given: tuple[int, ...]) -> list[int]:
     """Returns the numbers that the spec leaves open. All others must be as captured."""
     if len(known) != len(given) or any(k is not None and k != g for k, g in zip(known, given)):
-        shown = ["any" if k is None else k for k in known]
-        raise _mismatch(spec, f"its sizes or strides are {list(given)} instead of {shown}")
+        expected = ["any" if k is None else k for k in known]
+        raise _mismatch(spec, f"its sizes or strides are {list(given)} instead of {expected}")
     return [g for k, g in zip(known, given) if k is None]
 
 
-def _mismatch(spec: ir.SubclassSpec, found: str) -> ExecutionError:
+def _mismatch(spec: ir.SubclassSpec, difference: str) -> ExecutionError:
     return ExecutionError(
         "WIR926",
-        f"an input was captured as {spec.type_name} with {list(spec.attributes)} and context {spec.context}; {found}",
+        f"an input was captured as {spec.type_name} with {list(spec.attributes)} "
+        f"and context {spec.context}; {difference}",
         hint="capture again with such a tensor",
     )

@@ -17,10 +17,10 @@ class TorchStorage(Protocol):
         """Address of the C++ object, unique among live storages."""
 
     def nbytes(self) -> int:
-        """Size in bytes."""
+        """Returns the size in bytes."""
 
     def data_ptr(self) -> int:
-        """Address of the first byte."""
+        """Returns the address of the first byte."""
 
 
 class TorchTensor(Protocol):
@@ -40,48 +40,48 @@ class TorchTensor(Protocol):
 
     @property
     def is_nested(self) -> bool:
-        """Whether it is a nested tensor, whose sizes cannot be queried."""
+        """True for a nested tensor, whose sizes cannot be queried."""
 
     @property
     def is_quantized(self) -> bool:
-        """Whether elements are quantized."""
+        """True if elements are quantized."""
 
     @property
     def real(self) -> Self:
         """The real parts, as a view."""
 
     def untyped_storage(self) -> TorchStorage:
-        """The storage."""
+        """Returns the storage."""
 
     def size(self) -> Sequence[int]:
-        """Sizes in elements."""
+        """Returns sizes in elements."""
 
     def stride(self) -> Sequence[int]:
-        """Strides in elements."""
+        """Returns strides in elements."""
 
     def storage_offset(self) -> Any:  # Any: an int; torch declares SymInt as well
-        """Offset of the first element in the storage, in elements."""
+        """Returns the offset of the first element in the storage, in elements."""
 
     def element_size(self) -> int:
-        """Size of an element in bytes."""
+        """Returns the size of an element in bytes."""
 
     def numel(self) -> int:
-        """Number of elements."""
+        """Returns the number of elements."""
 
     def is_complex(self) -> bool:
-        """Whether elements are complex numbers."""
+        """Returns whether elements are complex numbers."""
 
     def is_conj(self) -> bool:
-        """Whether elements are conjugated when read."""
+        """Returns whether elements are conjugated when read."""
 
     def is_neg(self) -> bool:
-        """Whether elements are negated when read."""
+        """Returns whether elements are negated when read."""
 
     def as_strided(self, size: Sequence[int], stride: Sequence[int], storage_offset: int, /) -> Self:
-        """A view of the storage with this layout."""
+        """Returns a view of the storage with this layout."""
 
     def view(self, dtype: Any, /) -> Self:  # Any: torch's own dtype
-        """A view of the same bytes with elements of another type."""
+        """Returns a view of the same bytes with elements of another type."""
 
     def copy_(self, other: Self, /) -> object:
         """Copies elements."""

@@ -16,7 +16,10 @@ _HINT = (
     "capture the whole function, or call the program outside of what is traced; a graph of "
     'fx_converter.convert(artifact, FxOptions(kernel_calls="hop")) can be traced'
 )
-_COMPILED = "a program of Wrapper IR is compiled already: compile without fullgraph=True, or the model that it was captured from"
+_COMPILED = (
+    "a program of Wrapper IR is compiled already: compile without fullgraph=True, "
+    "or the model that it was captured from"
+)
 _MODES = {
     "PROXY": "a trace by make_fx or torch.export",
     "FUNCTIONAL": "a trace by AOTAutograd or torch.export",

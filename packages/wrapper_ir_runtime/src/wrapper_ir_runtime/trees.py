@@ -37,7 +37,8 @@ def class_of(type_name: str) -> object:
 
 
 def namedtuple_of(type_name: str, fields: Sequence[str]) -> type:
-    """Returns the named tuple class with this name and these fields; raises ExecutionError WIR926 otherwise."""
+    """Returns the named tuple class with this name and these fields; raises ExecutionError WIR926
+    otherwise."""
     cls = class_of(type_name)
     # named tuples have no common base class besides tuple
     if not isinstance(cls, type) or not issubclass(cls, tuple) or [*getattr(cls, "_fields", ())] != [*fields]:
@@ -71,7 +72,8 @@ def tree_keys(spec: ir.TreeSpec) -> list[object]:
 
 
 def flatten(spec: ir.TreeSpec, tree: object, containers: Containers | None = None) -> list[object]:
-    """Returns the leaves of `tree`, depth first; raises ArgumentError WIR926 if its structure is not `spec`."""
+    """Returns the leaves of `tree`, depth first; raises ArgumentError WIR926 if its structure is not
+    `spec`."""
     return list(_leaves(spec, tree, containers, "arguments"))
 
 
@@ -248,7 +250,8 @@ class PytreeContainers:
 def custom_container(
     pytree: Pytree, type_name: str, context: str
 ) -> tuple[Callable[[object], Sequence[object]], Callable[[Sequence[object]], object]]:
-    """Returns functions that flatten and build a container of a class registered with `torch.utils._pytree`."""
+    """Returns functions that flatten and build a container of a class registered with
+    `torch.utils._pytree`."""
     spec = ir.TreeSpec(kind=ir.TreeKind.CUSTOM, type_name=type_name, context=context)
     containers = PytreeContainers(pytree)
     return lambda container: containers.flatten(spec, container), containers.builder(spec)

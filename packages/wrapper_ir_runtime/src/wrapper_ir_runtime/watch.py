@@ -24,9 +24,9 @@ from typing import NamedTuple, Protocol, Self
 
 _PREFIX = "wrapper_ir/alive"
 _LOOK, _SILENCE, _STUCK = 1 / 16, 5 / 16, 7 / 16
-"""Fractions of the time-out: between two checks, for which another process may be silent, and for which the device is then
-queried. Their sum leaves time to end. With 1/8, 3/8 and 1/2, a process that replayed graphs ended 12.02 s after the other
-one was killed, with a time-out of 12 s."""
+"""Fractions of the time-out: between two checks, for which another process may be silent, and for which the
+device is then queried. Their sum leaves time to end. With 1/8, 3/8 and 1/2, a process that replayed graphs
+ended 12.02 s after the other one was killed, with a time-out of 12 s."""
 
 
 class TorchStore(Protocol):
@@ -43,20 +43,20 @@ class TorchStore(Protocol):
         """Waits for a key."""
 
     def check(self, keys: list[str], /) -> bool:
-        """Whether all keys are written."""
+        """Returns whether all keys are written."""
 
     def clone(self) -> Self:
-        """Another connection to the store."""
+        """Returns another connection to the store."""
 
 
 class TorchGroup(Protocol):
     """Methods of `torch.distributed.ProcessGroup`."""
 
     def rank(self) -> int:
-        """The rank of this process."""
+        """Returns the rank of this process."""
 
     def size(self) -> int:
-        """The number of processes."""
+        """Returns the number of processes."""
 
 
 class _Seen(NamedTuple):
@@ -135,10 +135,11 @@ class GroupWatch(threading.Thread):
         limit = self._seconds * _SILENCE
         if now - status.beat_since > limit:
             return f"rank {rank} has not been heard of for {now - status.beat_since:.0f} s"
-        # Query a device only if this process is ahead and begins no call: queries break the recording of a graph.
+        # The device is queried only if this process is ahead and idle: a query breaks the recording of a graph.
         behind = int(calls or b"0") < self._own[0]
         if behind and min(now - status.calls_since, now - self._own[1]) > limit:
-            return f"rank {rank} has begun {int(calls)} calls, this process {self._own[0]}, none for {limit:.0f} s"
+            begun = f"rank {rank} has begun {int(calls)} calls, this process {self._own[0]}"
+            return f"{begun}, none for {limit:.0f} s"
         return ""
 
 

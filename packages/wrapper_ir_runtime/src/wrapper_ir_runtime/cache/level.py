@@ -10,13 +10,13 @@
          counts/<namespace>       counts of all processes
 ```
 
-An entry is written under `work` and renamed into place, so readers see it complete or not at all, even if a process is
-killed. Nothing is flushed with `fsync`: a crash of the machine may leave incomplete entries. These do not match their
-manifest and are written again, which costs less than flushing every one.
+An entry is written under `work` and renamed into place, so readers see it complete or not at all, even if a
+process is killed. Nothing is flushed with `fsync`: a crash of the machine may leave incomplete entries. These
+do not match their manifest and are written again, which costs less than flushing every one.
 
-Users of an entry hold the shared lock of its folder. Removal requires the exclusive lock, so an entry in use remains.
-Locks belong to the folder, not to its name, so they stay with it when it is moved. Any part may be deleted at any time.
-Using an entry updates its time of last use.
+Users of an entry hold the shared lock of its folder. Removal requires the exclusive lock, so an entry in use
+remains. Locks belong to the folder, not to its name, so they stay with it when it is moved. Any part may be
+deleted at any time. Using an entry updates its time of last use.
 """
 
 from __future__ import annotations
@@ -149,7 +149,8 @@ class Level:
             os.close(descriptor)
 
     def move_in(self, draft: Draft, namespace: str, name: str) -> Entry | None:
-        """Publishes a draft as an entry in use; returns None if an entry of this name exists. Raises OSError."""
+        """Publishes a draft as an entry in use; returns None if an entry of this name exists. Raises
+        OSError."""
         target = self.folder_of(namespace, name)
         self._make(f"{namespace}/{name[:2]}")
         try:
@@ -188,7 +189,8 @@ class Level:
         return True
 
     def set_aside(self, entry: Entry) -> Path | None:
-        """Moves a damaged entry out of readers' way; returns its new place, or None if it could not be moved."""
+        """Moves a damaged entry out of readers' way; returns its new place, or None if it could not be
+        moved."""
         place = self.path / _LAYOUT / "damaged" / f"{entry.name[:16]}-{secrets.token_hex(4)}"
         try:
             self._make("damaged")
@@ -251,7 +253,8 @@ class Level:
                         self._remove_unused(folder)
 
     def is_private(self) -> bool:
-        """Returns whether only this user could have written files there: kernels and code are loaded from it."""
+        """Returns whether only this user could have written files there: kernels and code are loaded from
+        it."""
         try:
             status = self.path.stat(follow_symlinks=False)
         except OSError:

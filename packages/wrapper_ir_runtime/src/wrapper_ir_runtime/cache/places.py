@@ -138,15 +138,16 @@ def _described(problem: OSError, folder: Path | None, place: Path) -> StoreWarni
 
 
 def _nowhere(problems: list[OSError]) -> StoreError:
-    said = "; ".join(str(problem) for problem in problems)
+    details = "; ".join(str(problem) for problem in problems)
     hint = "make room, or set WRAPPER_IR_CACHE_DIR to a folder that can be written"
     if any(problem.errno in _FULL for problem in problems):
-        return StoreError("WIR250", f"the disk is full: no folder takes compiled code: {said}", hint=hint)
-    return StoreError("WIR252", f"no folder takes compiled code: {said}", hint=hint)
+        return StoreError("WIR250", f"the disk is full: no folder takes compiled code: {details}", hint=hint)
+    return StoreError("WIR252", f"no folder takes compiled code: {details}", hint=hint)
 
 
 def _public_parents(settings: CacheSettings) -> tuple[Path, ...] | None:
-    """Returns the folders between the root and a public folder above it; None if no public folder is above."""
+    """Returns the folders between the root and a public folder above it; None if no public folder is
+    above."""
     root = settings.folder
     temporary = () if settings.fallback is None else (settings.fallback.parent,)
     for shared in (*map(Path, _OPEN_TO_ALL), *temporary):

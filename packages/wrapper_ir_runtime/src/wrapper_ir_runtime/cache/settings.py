@@ -74,8 +74,8 @@ def parse_size(text: str, where: str = "size") -> int:
 
 def _root(env: Mapping[str, str]) -> Path | None:
     try:
-        if chosen := env.get("WRAPPER_IR_CACHE_DIR"):
-            return Path(chosen).expanduser().absolute()
+        if folder := env.get("WRAPPER_IR_CACHE_DIR"):
+            return Path(folder).expanduser().absolute()
         base = env.get("XDG_CACHE_HOME")
         return (Path(base).absolute() if base else Path.home() / ".cache") / "wrapper-ir"
     except RuntimeError:  # no home folder: neither HOME nor an entry of the user database

@@ -322,7 +322,7 @@ class Cache:
         return total
 
     def pack(self) -> bytes:
-        """Returns the entries that this process has found or written, and that still exist, as one zip file."""
+        """Returns the existing entries that this process has found or written, as one zip file."""
         with contextlib.ExitStack() as uses:
             entries = []
             for namespace, name in list(self.used):

@@ -207,7 +207,8 @@ def _clone(x: Content, frame: Frame[T]) -> Content:
 def _end_trip(
     carried: Sequence[Content], results: Sequence[Content], foreign: set[int], frame: Frame[T]
 ) -> None:
-    """Ends the carried storages of an iteration after the next iteration, unless its results reference them."""
+    """Ends the carried storages of an iteration after the next iteration, unless its results reference
+    them."""
     machine = frame.machine
     referenced = foreign | {machine.storage_key(x) for x in results if machine.is_tensor(x)}
     for x in carried:

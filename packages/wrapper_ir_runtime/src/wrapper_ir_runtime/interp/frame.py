@@ -175,8 +175,8 @@ class Frame(Generic[T]):
         if dtype != type.dtype.value:
             raise ExecutionError(
                 "WIR927",
-                f"%{value.name} is declared as {type.dtype.value}, but its elements are {dtype}: what reads it takes them for "
-                "something else",
+                f"%{value.name} is declared as {type.dtype.value}, but its elements are {dtype}: what reads it takes "
+                "them for something else",
                 hint="correct the op's arguments (such as `dtype`), or the type of its result",
             )
         self._check_memory(value, type, facts, may_move)
@@ -207,24 +207,24 @@ class Frame(Generic[T]):
         chains = (self.info.aliasing.chain(root) for root in self.roots_of(value))
         tenants = (self.tenants.get(root, ()) for chain in chains for root in chain)
         for other in dict.fromkeys((value, *(tenant for group in tenants for tenant in group))):
-            held = self.values.get(other, self.session.constants.get(other))
-            if held is not None:
-                self._check_written(other, held)
+            content = self.values.get(other, self.session.constants.get(other))
+            if content is not None:
+                self._check_written(other, content)
 
-    def _check_written(self, value: ir.Value, held: Content) -> None:
-        facts, type = self.machine.caller.facts(held), value.type
+    def _check_written(self, value: ir.Value, content: Content) -> None:
+        facts, type = self.machine.caller.facts(content), value.type
         if not isinstance(type, ir.TensorType):  # a storage, as bytes
             if facts.room is not None and facts.room < facts.sizes[0]:
                 fail_written(value.name, f"a storage of {facts.sizes[0]} bytes", f"{max(facts.room, 0)}")
             return
         if facts.dtype != type.dtype.value:
             fail_written(value.name, type.dtype.value, facts.dtype)
-        declared, left = _misplaced(type, facts, may_move=True)
+        declared, actual = _misplaced(type, facts, may_move=True)
         if declared:
-            fail_written(value.name, declared, left)
+            fail_written(value.name, declared, actual)
         if ir.type_symbols(type) <= self.symbols.keys():
             sizes, strides = self.ints(type.sizes), self.ints(type.strides)
-            if not self.machine.layout_matches(held, type, sizes, strides):
+            if not self.machine.layout_matches(content, type, sizes, strides):
                 declared = f"with sizes {sizes} and strides {strides}"
                 fail_written(
                     value.name, declared, f"sizes {list(facts.sizes)} and strides {list(facts.strides)}"
@@ -233,13 +233,13 @@ class Frame(Generic[T]):
     def born(self, position: int) -> None:
         """Records the storages that the op at `position` creates."""
         for root in self.info.born.get(position, ()):
-            held = self.values.get(root)
-            if held is None:
+            content = self.values.get(root)
+            if content is None:
                 continue
-            key = self.machine.storage_key(held)
+            key = self.machine.storage_key(content)
             self.roots[root] = key
             if position >= 0 and root not in self.info.aliasing.hosts:
-                self.session.meter.born(key, self.machine.sizes(self.machine.storage_of(held))[0])
+                self.session.meter.born(key, self.machine.sizes(self.machine.storage_of(content))[0])
 
     def free(self, value: ir.Value) -> None:
         """Ends a storage. Its bytes are poisoned on request, and its values can no longer be used.

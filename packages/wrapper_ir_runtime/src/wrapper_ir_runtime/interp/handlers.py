@@ -141,15 +141,15 @@ def _check_extents(op: ir.Launch, kernel: ir.KernelDef, args: list[Content], fra
     pointers = [i for i, p in enumerate(kernel.params) if p.kind.takes_tensor]
     extents: list[Expr | None] = [*op.extents] or [None] * len(pointers)
     for position, extent in zip(pointers, extents):
-        value, held = op.args[position], args[position]
+        value, tensor = op.args[position], args[position]
         if not isinstance(value, ir.Value) or not ir.is_tensor(value):
             continue
         need = int(frame.number(ir.extent_bytes(value.type) if extent is None else extent))
         if extent is None or ir.is_layout_extent(extent, value.type):
-            need = 0 if 0 in frame.machine.sizes(held) else need
-        first = frame.machine.offset(held) * value.type.dtype.itemsize
+            need = 0 if 0 in frame.machine.sizes(tensor) else need
+        first = frame.machine.offset(tensor) * value.type.dtype.itemsize
         have = max(
-            frame.machine.sizes(frame.machine.storage_of(held))[0] - first, 0
+            frame.machine.sizes(frame.machine.storage_of(tensor))[0] - first, 0
         )  # an empty tensor is anywhere
         if need > have:
             raise ExecutionError(
@@ -181,7 +181,8 @@ def _call_extern(op: ir.CallExtern, frame: AnyFrame) -> None:
 
 
 def _check_apart(op: ir.CallExtern, value: ir.Value, result: Any, frame: AnyFrame) -> None:
-    """Raises ExecutionError WIR927 if a result that the schema declares as new has the memory of an operand."""
+    """Raises ExecutionError WIR927 if a result that the schema declares as new has the memory of an
+    operand."""
     machine, info = frame.machine, frame.session.analyses.extern_info[op.target]
     returned = result if len(info.schema.returns) > 1 else (result,)
     for number, part in enumerate(returned):
@@ -241,8 +242,10 @@ def check_layout(
 def _assert_expr(op: ir.AssertExpr, frame: AnyFrame) -> None:
     if not frame.number(op.condition):
         values = {name: frame.symbols.get(name) for name in sorted(op.condition.free_symbols)}
-        shown = ", ".join(f"{name} = {value}" for name, value in values.items())
-        raise ExecutionError("WIR920", f"{op.message or 'assertion failed'}: {op.condition} with {shown}")
+        assignments = ", ".join(f"{name} = {value}" for name, value in values.items())
+        raise ExecutionError(
+            "WIR920", f"{op.message or 'assertion failed'}: {op.condition} with {assignments}"
+        )
 
 
 def _assert_finite(op: ir.AssertFinite, frame: AnyFrame) -> None:

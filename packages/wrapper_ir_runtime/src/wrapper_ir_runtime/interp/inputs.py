@@ -20,9 +20,9 @@ def symbol_values(program: ir.Program, given: Mapping[str, Number]) -> dict[str,
     Raises ExecutionError WIR925 for a given symbol that the program does not declare.
     """
     if unknown := sorted(set(given) - {s.name for s in program.symbols}):
-        known = ", ".join(s.name for s in program.symbols) or "none"
+        names = ", ".join(s.name for s in program.symbols) or "none"
         raise ExecutionError(
-            "WIR925", f"the program has no symbol {', '.join(unknown)}", hint=f"it declares: {known}"
+            "WIR925", f"the program has no symbol {', '.join(unknown)}", hint=f"it declares: {names}"
         )
     values: dict[str, Number] = {}
     for symbol in program.symbols:

@@ -195,7 +195,8 @@ def _check_window(constant: ir.Constant, data: TensorData) -> None:
     if need and constant.offset + need > data.nbytes:
         raise ExecutionError(
             "WIR929",
-            f"constant %{constant.value.name} needs {constant.offset + need} bytes, but there are {data.nbytes}",
+            f"constant %{constant.value.name} needs {constant.offset + need} bytes, "
+            f"but there are {data.nbytes}",
         )
 
 

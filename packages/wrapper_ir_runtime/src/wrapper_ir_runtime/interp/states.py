@@ -101,8 +101,8 @@ def _immutable_keys(session: Session[T], mutable: set[ir.Value]) -> frozenset[in
     machine = session.machine
     tensors = ((v, x) for v, x in session.constants.items() if machine.is_tensor(x))
     keys = {v: machine.storage_key(x) for v, x in tensors}
-    written = {keys[v] for v in mutable if v in keys}
-    return frozenset(keys.values()) - written
+    mutable_keys = {keys[v] for v in mutable if v in keys}
+    return frozenset(keys.values()) - mutable_keys
 
 
 def restore_frame(session: Session[T], state: KeptState[T]) -> Frame[T]:
