@@ -1,4 +1,5 @@
-"""A store that processes reach over a socket, as a launcher without torch could have one: a line of JSON for each request and each answer."""
+"""A store over a socket, as a launcher without torch could provide: one line of JSON per request and
+answer."""
 
 from __future__ import annotations
 
@@ -14,10 +15,10 @@ from packages.wrapper_ir.tests.core.store_bus import Bus
 
 
 class _Handler(socketserver.StreamRequestHandler):
-    """One client: its requests, one after the other."""
+    """Serves the requests of one client in order."""
 
     def handle(self) -> None:
-        """Answers until the client is gone."""
+        """Answers until the client disconnects."""
         assert isinstance(self.server, _Server)
         store = self.server.bus.store(0)
         for line in self.rfile:
@@ -88,7 +89,7 @@ class SocketStore:
 
 @contextmanager
 def serve(bus: Bus) -> Iterator[int]:
-    """The port at which a bus can be reached."""
+    """Serves a bus and yields its port."""
     with _Server(bus) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()

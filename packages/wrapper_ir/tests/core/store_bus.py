@@ -1,4 +1,4 @@
-"""Stores of process groups whose processes are threads: one table, and how often it was used."""
+"""Stores of process groups whose processes are threads: one table, with a count of its uses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import defaultdict
 
 
 class Bus:
-    """What the processes of a group write, for at most `patience` seconds waited for."""
+    """Entries of the processes of a group; readers wait at most `patience` seconds."""
 
     def __init__(self, size: int, patience: float = 5.0) -> None:
         self.size, self.patience = size, patience
@@ -18,7 +18,7 @@ class Bus:
         self.written: defaultdict[str, threading.Event] = defaultdict(threading.Event)
 
     def store(self, rank: int) -> BusStore:
-        """The store as the process of this rank has it."""
+        """Returns the store of the process of this rank."""
         return BusStore(self, rank)
 
 
@@ -52,7 +52,7 @@ class BusStore:
         """See `GroupStore`."""
         with self.bus.lock:
             self.bus.used += 1
-            written = self.bus.written[key]
-        if not written.wait(self.bus.patience):
+            entries = self.bus.written[key]
+        if not entries.wait(self.bus.patience):
             raise TimeoutError(key)
         return self.bus.table[key]

@@ -1,4 +1,4 @@
-"""What processes must have alike, and how they find out: by a store, with time-outs, and without torch."""
+"""Agreement of processes on a program: by a store, with timeouts, and without torch."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _lines(**changes: object) -> tuple[str, ...]:
 
 
 def _all(bus: Bus, lines: Callable[[int], tuple[str, ...]]) -> list[str]:
-    """What each process was told; '' where it went on."""
+    """Returns the error of each process; '' if it continued."""
 
     def one(rank: int) -> str:
         try:
@@ -66,7 +66,7 @@ def test_the_device_of_a_process_is_its_own() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 4, 300])
 def test_equal_programs_go_on(size: int) -> None:
-    """With a number of messages that grows with the group: five a process, and one more that rank 0 reads of each."""
+    """Agrees with five messages per process, and one more that rank 0 reads from each."""
     bus, lines = Bus(size, 60.0), _lines()
     assert _all(bus, lambda rank: lines) == [""] * size
     assert bus.used <= 5 * size
@@ -84,11 +84,11 @@ def test_equal_programs_go_on(size: int) -> None:
 def test_every_process_is_told_the_first_difference(
     changes: dict[str, object], what: tuple[str, str], odd: int
 ) -> None:
-    """Whichever process is the odd one."""
+    """Reports the difference in every process, for any different rank."""
     lines = {True: _lines(**changes), False: _lines()}
-    told = _all(Bus(3), lambda rank: lines[rank == odd])
-    assert all(told)
-    for text in told:
+    reports = _all(Bus(3), lambda rank: lines[rank == odd])
+    assert all(reports)
+    for text in reports:
         assert all(part in text for part in what)
 
 
@@ -108,14 +108,14 @@ def test_a_process_that_does_not_come_is_named_in_time() -> None:
         return str(caught.value)
 
     with ThreadPoolExecutor(2) as pool:
-        told = list(pool.map(one, [0, 1]))
-    assert "rank 2 has no program" in told[0]
+        reports = list(pool.map(one, [0, 1]))
+    assert "rank 2 has no program" in reports[0]
     assert time.monotonic() - begin < 5
-    assert "in time" in told[1]
+    assert "in time" in reports[1]
 
 
 def test_one_process_may_come_again_alone() -> None:
-    """It compiles again, or loads the same artifact once more."""
+    """Agrees again when processes compile again, or load the same artifact again."""
     bus, lines = Bus(2), _lines()
     assert _all(bus, lambda rank: lines) == ["", ""]
     agree(bus.store(1), "0", lines)

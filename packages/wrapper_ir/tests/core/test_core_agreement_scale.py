@@ -1,6 +1,7 @@
-"""How many messages agreement takes, and how long, over sockets and without torch: the model of docs/collectives.md.
+"""Number of messages and time of agreement, over sockets and without torch: the model of docs/collectives.md.
 
-`make conformance TESTS=packages/wrapper_ir/tests/core/test_core_agreement_scale.py ARGS=-s` prints the numbers.
+`make conformance TESTS=packages/wrapper_ir/tests/core/test_core_agreement_scale.py ARGS=-s` prints the
+numbers.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ LINES = ("inputs: f32[8]", *(f"plan @main: {n}" for n in range(20)), "tuning: 1"
 
 
 def _timed(size: int, one: Callable[[SocketStore], str]) -> tuple[Bus, list[str], float]:
-    """What each process was told, and the seconds that all took together, once they were connected."""
+    """Returns the answer of each process, and the seconds for all of them after connection."""
     bus = Bus(size, 120.0)
     with serve(bus) as port, ExitStack() as stack, ThreadPoolExecutor(size) as pool:
         stores = [stack.enter_context(closing(SocketStore(port, rank, size))) for rank in range(size)]
         begin = time.perf_counter()
-        found = [*pool.map(one, stores)]
-        return bus, found, time.perf_counter() - begin
+        answers = [*pool.map(one, stores)]
+        return bus, answers, time.perf_counter() - begin
 
 
 def _agreeing(store: SocketStore) -> str:
@@ -36,7 +37,7 @@ def _agreeing(store: SocketStore) -> str:
 
 
 def _differing(store: SocketStore) -> str:
-    """The last process has another choice of tuning."""
+    """Gives the last process another result of tuning."""
     own = [line.replace("tuning: 1", "tuning: 2") for line in LINES]
     try:
         agree(store, "0", own if store.rank == store.size - 1 else LINES)
@@ -46,7 +47,7 @@ def _differing(store: SocketStore) -> str:
 
 
 def _message_seconds() -> float:
-    """How long one message takes, to and fro."""
+    """Returns the round-trip time of one message."""
     with serve(Bus(1)) as port, closing(SocketStore(port, 0, 1)) as store:
         begin = time.perf_counter()
         for _ in range(200):
@@ -56,11 +57,11 @@ def _message_seconds() -> float:
 
 def _check(size: int) -> None:
     message = _message_seconds()
-    bus, found, seconds = _timed(size, _agreeing)
-    assert found == [""] * size
+    bus, answers, seconds = _timed(size, _agreeing)
+    assert answers == [""] * size
     assert bus.used == 5 * size
-    _, told, _ = _timed(size, _differing)
-    assert all(f"rank 0 has `tuning: 1`, rank {size - 1} has `tuning: 2`" in text for text in told)
+    _, reports, _ = _timed(size, _differing)
+    assert all(f"rank 0 has `tuning: 1`, rank {size - 1} has `tuning: 2`" in text for text in reports)
     print(
         f"{size} processes: {bus.used} messages, {seconds * 1e3:.1f} ms, {seconds / message / size:.1f} messages' time a process"
     )
@@ -71,8 +72,8 @@ def test_a_few_processes() -> None:
 
 
 def test_artifacts_are_compared() -> None:
-    bus, found, _ = _timed(8, lambda store: str(len(compare_ranks(store, "0", LINES).ranks)))
-    assert found == ["8"] * 8
+    bus, answers, _ = _timed(8, lambda store: str(len(compare_ranks(store, "0", LINES).ranks)))
+    assert answers == ["8"] * 8
     assert bus.used == 5 * 8 - 4
 
 

@@ -1,4 +1,4 @@
-"""Which storage each value may live in: a function body in, the roots in words out."""
+"""Storages that each value may be in: a function body in, the roots in words out."""
 
 from __future__ import annotations
 
@@ -80,16 +80,16 @@ NO = "func @no(%a: f32[8], %b: f32[8]) {\n  return false\n}\n"
 
 def describe(body: str) -> str:
     program = parse_program(f"{HEAD}{body}\nreturn\n}}\n{CALLEES}{NO}")
-    found = Analyses(program).aliasing(program.main)
+    aliasing = Analyses(program).aliasing(program.main)
     constants = {c.value for c in program.constants}
     params = {p.value for p in program.main.params} if body else set[ir.Value]()
 
     def word(value: ir.Value) -> str:
-        roots = " ".join(r.name for r in found.roots[value])
-        mark = "!" if value in found.owned else ""
-        return f"{value.name}: {roots}{'?' if value in found.uncertain else ''}{mark}"
+        roots = " ".join(r.name for r in aliasing.roots[value])
+        mark = "!" if value in aliasing.owned else ""
+        return f"{value.name}: {roots}{'?' if value in aliasing.uncertain else ''}{mark}"
 
-    return "; ".join(word(v) for v in found.roots if v not in constants | params)
+    return "; ".join(word(v) for v in aliasing.roots if v not in constants | params)
 
 
 @pytest.mark.parametrize(
@@ -101,8 +101,8 @@ def test_roots(body: str, expected: str) -> None:
 
 def test_what_set_storage_took_over_has_escaped() -> None:
     program = parse_program(f"{HEAD}set_storage %x, %d\nreturn\n}}\n")
-    found = Analyses(program).aliasing(program.main)
-    assert {v.name for v in found.escaped} >= {"d"}
+    aliasing = Analyses(program).aliasing(program.main)
+    assert {v.name for v in aliasing.escaped} >= {"d"}
 
 
 def test_summaries_say_what_a_call_does() -> None:

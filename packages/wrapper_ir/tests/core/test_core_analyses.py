@@ -1,4 +1,4 @@
-"""The memo of a program: each analysis runs once, and passes, verifier and emitters hand the memo on."""
+"""The memo of a program: each analysis runs once, and passes, verifier and emitters share the memo."""
 
 from __future__ import annotations
 
@@ -52,37 +52,37 @@ def _program() -> ir.Program:
 
 @pytest.fixture
 def runs(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """How often aliasing was analysed, by function, and how often all checks ran."""
+    """Counts analyses of aliasing by function, and runs of all checks."""
     from wrapper_ir.analysis import aliasing
     from wrapper_ir.analysis import memo as analyses
     from wrapper_ir.verifier import walk
 
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     analyse = aliasing.analyse_aliasing
     check_program = walk.check_program  # type: ignore[attr-defined]  # where the walk calls it
 
     def counted(function: ir.Function, context: Analyses) -> aliasing.Aliasing:
-        found[function.name] += 1
+        counts[function.name] += 1
         return analyse(function, context)
 
     def checked(*args: object) -> None:
-        found["checks"] += 1
+        counts["checks"] += 1
         check_program(*args)  # type: ignore[arg-type]  # whatever it was called with
 
     monkeypatch.setattr(analyses, "analyse_aliasing", counted)
     monkeypatch.setattr(walk, "check_program", checked)
-    return found
+    return counts
 
 
 def test_an_analysis_runs_once() -> None:
     analyses, calls = Analyses(_program()), Counter[str]()
 
-    def sizes(given: Analyses) -> int:
+    def sizes(memo: Analyses) -> int:
         calls["program"] += 1
-        return len(given.program.functions)
+        return len(memo.program.functions)
 
-    def ops(function: ir.Function, given: Analyses) -> int:
-        assert given is analyses
+    def ops(function: ir.Function, memo: Analyses) -> int:
+        assert memo is analyses
         calls[function.name] += 1
         return len(function.body)
 
@@ -134,7 +134,8 @@ def test_a_pass_that_changes_nothing_keeps_the_memo(runs: Counter[str]) -> None:
 
 @pytest.mark.parametrize("name", sorted(PASSES.keys() - {"insert-finite-checks", "move-device"}))
 def test_what_a_pass_has_done_it_does_not_do_again(name: str) -> None:
-    """A second run returns an equal program, the same object for passes that only add or remove."""
+    """Checks that a second run returns an equal program, and the same object for passes that only add or
+    remove."""
     step = PASSES[name]()
     once = step.run(_program())
     again = step.run(once, Analyses(once))

@@ -1,4 +1,4 @@
-"""The builder: names, declarations, the op sequences of its methods, and what it refuses."""
+"""The builder: names, declarations, the op sequences of its methods, and refusals."""
 
 from __future__ import annotations
 
@@ -113,9 +113,9 @@ def test_each_method_appends_its_op() -> None:
         ir.Define(symbol="s0", expr=ir.SizeOf(x, 0)),
         ir.Return(values=(y,)),
     ]
-    done = program.finish()
-    assert done.kernels == (KERNEL,)
-    assert done.externs == (RELU, TOPK)
+    built = program.finish()
+    assert built.kernels == (KERNEL,)
+    assert built.externs == (RELU, TOPK)
 
 
 def test_provenance_is_given_to_the_ops_that_follow() -> None:
@@ -139,13 +139,13 @@ def test_a_whole_program() -> None:
     sub.capture("s0")
     sub.capture("s0")
     sub.ret(())
-    done = program.finish()
-    assert done.target == target
-    assert done.symbols == (s0,)
-    assert done.constants == (ir.Constant(value=W),)
-    assert [f.name for f in done.functions] == ["main", "sub"]
-    assert done.main.params == (ir.Param(value=x, ownership=ir.Ownership.OWNED),)
-    assert done.functions[1].captures == ("s0",)
+    built = program.finish()
+    assert built.target == target
+    assert built.symbols == (s0,)
+    assert built.constants == (ir.Constant(value=W),)
+    assert [f.name for f in built.functions] == ["main", "sub"]
+    assert built.main.params == (ir.Param(value=x, ownership=ir.Ownership.OWNED),)
+    assert built.functions[1].captures == ("s0",)
 
 
 def test_declaring_again_is_fine_when_nothing_differs() -> None:
@@ -156,8 +156,8 @@ def test_declaring_again_is_fine_when_nothing_differs() -> None:
         program.extern(RELU)
         program.kernel(KERNEL)
     f.ret(())
-    done = program.finish()
-    assert (len(done.symbols), len(done.constants), len(done.externs), len(done.kernels)) == (1, 1, 1, 1)
+    built = program.finish()
+    assert (len(built.symbols), len(built.constants), len(built.externs), len(built.kernels)) == (1, 1, 1, 1)
 
 
 def test_two_definitions_of_one_name_are_refused() -> None:

@@ -1,4 +1,4 @@
-"""Calling conventions without a tensor library: arguments as Python binds them, classes by name, memory that overlaps."""
+"""Calling conventions without a tensor library: binding of arguments, classes by name, overlapping memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KINDS = {
 
 
 class TestArrange:
-    """A captured call is spelled one way; every other spelling that Python takes must arrive as that one."""
+    """Binds every valid form of a call to the captured one."""
 
     @settings(max_examples=200)
     @given(st.data())
@@ -56,7 +56,7 @@ class TestArrange:
         if positional_only & set(rest):
             return  # no call of Python's gives these by keyword
         signature = _signature(count, rest, parameters)
-        wanted = _spelled(names[:count], rest)
+        expected = _spelled(names[:count], rest)
         # Any spelling of the same call.
         python = inspect.Signature(
             [
@@ -79,7 +79,7 @@ class TestArrange:
             with pytest.raises(ExecutionError, match="WIR926"):
                 _bind(signature, args, kwargs)
         else:
-            assert _bind(signature, args, kwargs) == wanted
+            assert _bind(signature, args, kwargs) == expected
 
     def test_another_value_for_what_was_left_out(self) -> None:
         parameters = (ir.Parameter(name="x"), ir.Parameter(name="flag", required=False, default=Int(7)))
@@ -109,7 +109,8 @@ def _spelled(args: list[str], kwargs: list[str]) -> list[str]:
 
 
 def _orderly(parameters: tuple[ir.Parameter, ...]) -> bool:
-    """Whether Python would have such parameters: by position, none without a default behind one with."""
+    """Returns whether Python accepts such parameters: no positional one without a default follows one
+    with."""
     positional = [p.required for p in parameters if p.kind is not ir.ParameterKind.KEYWORD]
     return positional == sorted(positional, reverse=True)
 
@@ -122,7 +123,7 @@ def _bind(signature: ir.Signature, args: list[Any], kwargs: Mapping[str, Any]) -
 
 
 class Fine(NamedTuple):
-    """What a signature may name."""
+    """A class that a signature may name."""
 
     a: Any
     b: Any
@@ -132,7 +133,7 @@ class Fine(NamedTuple):
     "type_name", ["os:system", "subprocess:run", "json:loads", "collections:OrderedDict", "builtins:eval"]
 )
 def test_nothing_is_called_for_its_name(type_name: str) -> None:
-    """A signature may name a class of the kind that it says, and nothing else is ever called."""
+    """Checks that a signature can name only a class of its declared kind, and that nothing else is called."""
     for kind in (ir.TreeKind.NAMEDTUPLE, ir.TreeKind.DATACLASS):
         spec = ir.TreeSpec(kind=kind, children=(LEAF, LEAF), keys=("a", "b"), type_name=type_name)
         with pytest.raises(ExecutionError, match="WIR926"):
@@ -153,7 +154,7 @@ def test_classes_are_what_the_signature_says() -> None:
 
 
 class Wrapper:
-    """Looks like a tensor that wraps others."""
+    """Imitates a wrapper tensor subclass."""
 
     def __init__(self, a: Any, context: Any, shape: tuple[int, ...]) -> None:
         self.a, self.context, self.shape = a, context, shape
@@ -183,9 +184,9 @@ def test_wrappers() -> None:
     subclass = Subclass(spec, lambda arg: arg)
     context = {"block": (1, 32), "dtype": ir.DType.I8, "eps": float("inf")}
     assert subclass.unwrap(Wrapper("inner", context, (5, 3))) == ["inner", 5]
-    made = subclass.wrap(["inner", 6])
-    assert isinstance(made, Wrapper)
-    assert (made.a, made.context, made.shape) == ("inner", context, (6, 3))
+    wrapped = subclass.wrap(["inner", 6])
+    assert isinstance(wrapped, Wrapper)
+    assert (wrapped.a, wrapped.context, wrapped.shape) == ("inner", context, (6, 3))
     for other in (Wrapper("inner", {}, (5, 3)), Wrapper("inner", context, (5, 4)), object()):
         with pytest.raises(ExecutionError, match=r"WIR926.*Wrapper"):
             subclass.unwrap(other)
@@ -227,7 +228,7 @@ def test_random_state_of_accelerators_is_refused() -> None:
 
 
 def test_ordered_dictionaries_are_no_dictionaries_of_the_signature() -> None:
-    """A DICT takes any mapping with its keys, in any order."""
+    """Checks that a DICT accepts any mapping with its keys, in any order."""
     spec = ir.TreeSpec(kind=ir.TreeKind.DICT, children=(LEAF, LEAF), keys=('"a"', "2"))
     assert flatten(spec, OrderedDict([(2, "y"), ("a", "x")])) == ["x", "y"]
 
@@ -248,11 +249,11 @@ def geometries(draw: st.DrawFn) -> Geometry:
 
 
 def touched(g: Geometry) -> set[int]:
-    found = set()
+    offsets = set()
     for index in itertools.product(*map(range, g.sizes)):
         element = g.offset + sum(i * s for i, s in zip(index, g.strides, strict=True))
-        found |= set(range(element * g.itemsize, (element + 1) * g.itemsize))
-    return found
+        offsets |= set(range(element * g.itemsize, (element + 1) * g.itemsize))
+    return offsets
 
 
 @given(geometries(), geometries())

@@ -1,4 +1,4 @@
-"""Constants of several names, and constants that lie in one storage."""
+"""Constants with several names, and constants in one storage."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ def test_names_are_seen_in_a_diff() -> None:
 
 
 def test_data_of_one_constant() -> None:
-    held = artifact()
-    found = [held.data_of(c) for c in held.program.constants]
-    assert [None if d is None else bytes(d.buffer) for d in found] == [STORED[8:], STORED, WEIGHT]
+    shared = artifact()
+    data = [shared.data_of(c) for c in shared.program.constants]
+    assert [None if d is None else bytes(d.buffer) for d in data] == [STORED[8:], STORED, WEIGHT]
 
 
 def test_a_write_shows_in_the_constant_over_it() -> None:
@@ -101,8 +101,8 @@ def test_roots_and_places() -> None:
     program = parse_program(TEXT)
     b, a, w = (c.value for c in program.constants)
     analyses = Analyses(program)
-    found = analyses.aliasing(program.main)
-    assert (found.roots[a], found.roots[b], found.roots[w]) == ((a,), (a,), (w,))
+    aliasing = analyses.aliasing(program.main)
+    assert (aliasing.roots[a], aliasing.roots[b], aliasing.roots[w]) == ((a,), (a,), (w,))
     assert analyses.summary("main").written_constants == (a,)
 
 
@@ -127,10 +127,12 @@ def test_a_file_has_the_bytes_once(tmp_path: Path) -> None:
 
 
 def test_a_window_that_does_not_fit_its_hash_is_refused(tmp_path: Path) -> None:
-    given = hashed()
+    original = hashed()
     other = struct.pack("4f", 1, 2, 3, 5)
     with pytest.raises(ArtifactError, match=r"WIR708.*%b"):
         save(
-            replace(given, constants={**given.constants, "s": TensorData(ir.DType.U8, memoryview(other))}),
+            replace(
+                original, constants={**original.constants, "s": TensorData(ir.DType.U8, memoryview(other))}
+            ),
             tmp_path / "m.wir",
         )

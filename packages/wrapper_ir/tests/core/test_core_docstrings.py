@@ -1,4 +1,4 @@
-"""The text forms that docstrings show after `Text:`: each one parses to what it documents, and prints back."""
+"""Text forms in docstrings after `Text:`: each one parses to the documented class and prints back."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ AROUND = {
         (ir.CppKernel, ir.ForeignKernel, ir.MultiKernel, ir.OperatorKernel, ir.TritonKernel), f"\0\n{MAIN}"
     ),
 }
-"""The text around a form, which stands at the null character."""
+"""The text around a form, which replaces the null character."""
 
 
 def all_classes() -> Iterator[type]:
-    """The classes of the core that have a syntax, or a docstring with a form."""
+    """Yields the classes of the core with a syntax, or a docstring with a form."""
     for module in pkgutil.walk_packages(wrapper_ir.__path__, "wrapper_ir."):
         for _, cls in inspect.getmembers(importlib.import_module(module.name), inspect.isclass):
             if cls.__module__ == module.name and ("Text:" in (cls.__doc__ or "") or vars(cls).get("syntax")):
@@ -59,9 +59,9 @@ def all_classes() -> Iterator[type]:
 
 
 def forms(cls: type) -> list[str]:
-    """What the docstring shows in the paragraph after `Text:`."""
-    shown = inspect.cleandoc(cls.__doc__ or "").partition("Text:")[2].partition("\n\n")[0]
-    return SPAN.findall(" ".join(shown.split()))
+    """Returns the examples in the docstring's paragraph after `Text:`."""
+    paragraph = inspect.cleandoc(cls.__doc__ or "").partition("Text:")[2].partition("\n\n")[0]
+    return SPAN.findall(" ".join(paragraph.split()))
 
 
 CLASSES = list(all_classes())
@@ -77,11 +77,11 @@ def test_the_form_of_a_node(cls: type[Expr], text: str) -> None:
 
 
 def in_function(text: str) -> str:
-    """An op in a function whose parameters are what the op uses."""
+    """Returns a function with the op, whose operands are parameters."""
     made, equals, _ = text.partition(" = ")
     results = re.findall(r"%([\w.]+)", made) if equals and text.startswith("%") else []
-    used = [name for name in dict.fromkeys(re.findall(r"%([\w.]+)", text)) if name not in results]
-    params = ", ".join(f"%{name}: {NAMES.get(name, 'f32[8]')}" for name in used)
+    operands = [name for name in dict.fromkeys(re.findall(r"%([\w.]+)", text)) if name not in results]
+    params = ", ".join(f"%{name}: {NAMES.get(name, 'f32[8]')}" for name in operands)
     last = "" if text.startswith("return") else "  return\n"
     return f"{DECLARED}func @main({params}) {{\n  \0\n{last}}}\n"
 

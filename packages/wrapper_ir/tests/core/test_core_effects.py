@@ -1,4 +1,4 @@
-"""What each op does to memory, as one table: a line of text in, its effects in words out."""
+"""Effects of each op as one table: a line of text in, its effects in words out."""
 
 from __future__ import annotations
 
@@ -175,24 +175,24 @@ CASES = [
 ]  # fmt: skip
 
 
-def describe(found: ir.Effects) -> str:
-    """The effects in words, in the order of the fields of `Effects`."""
+def describe(effects: ir.Effects) -> str:
+    """Returns the effects in words, in the order of the fields of `Effects`."""
     parts = [
         f"{word} {' '.join(v.name for v in values)}"
-        for word, values in (("reads", found.reads), ("writes", found.writes), ("fresh", found.fresh))
+        for word, values in (("reads", effects.reads), ("writes", effects.writes), ("fresh", effects.fresh))
         if values
     ]
-    parts += [f"{a.name} is {b.name}" for a, b in found.aliases]
-    parts += [f"{a.name} may be {b.name}" for a, b in found.may_alias]
+    parts += [f"{a.name} is {b.name}" for a, b in effects.aliases]
+    parts += [f"{a.name} may be {b.name}" for a, b in effects.may_alias]
     parts += [
         f"{word} {' '.join(v.name for v in values)}"
-        for word, values in (("moves", found.moves), ("ends", found.ends))
+        for word, values in (("moves", effects.moves), ("ends", effects.ends))
         if values
     ]
-    if found.classes:
-        parts.append(" ".join(sorted(c.value for c in found.classes)))
-    parts += [f"{a.name} holds {b.name}" for a, b in found.holds]
-    parts += [f"{a.name} in {b.name}" for a, b in found.within]
+    if effects.classes:
+        parts.append(" ".join(sorted(c.value for c in effects.classes)))
+    parts += [f"{a.name} holds {b.name}" for a, b in effects.holds]
+    parts += [f"{a.name} in {b.name}" for a, b in effects.within]
     return "; ".join(parts)
 
 
@@ -206,45 +206,45 @@ def test_effects_of(lines: str, expected: str) -> None:
 
 
 def test_every_op_has_a_case() -> None:
-    """The lines above name each op; a new op must come with one."""
-    seen = set()
+    """Checks that the lines above cover each op."""
+    classes = set()
     for lines, _ in CASES:
         end = "" if lines.startswith("return") else "return"
         header = "func @main(%x: f32[8], %y: f32[8], %d: owned f32[8], %i: i64[], %p: bool[], %n: int) {"
         body = parse_program(f"{PRELUDE}\n{header}\n  {lines}\n  {end}\n}}\n{CALLEES}").main.body
-        seen.add(type(body[lines.count("\n")]))
-    assert seen == set(ir.OPS)
+        classes.add(type(body[lines.count("\n")]))
+    assert classes == set(ir.OPS)
 
 
 @pytest.mark.parametrize("op", SAMPLES, ids=lambda op: type(op).__name__)
 def test_effects_speak_of_the_ops_own_values_only(op: ir.Op) -> None:
-    """Besides constants, which callees may touch: reads, writes, moves and ends are operands; what is fresh is a
-    result; aliasing goes from a result to an operand (`set_storage`: between its operands)."""
-    found = INDEX.effects(op)
-    used, made = set(ir.operands(op)), set(ir.results(op))
+    """Besides constants, which callees may touch: reads, writes, moves and ends are operands; what is fresh
+    is a result; aliasing goes from a result to an operand (`set_storage`: between its operands)."""
+    effects = INDEX.effects(op)
+    operands, results = set(ir.operands(op)), set(ir.results(op))
     constants = {c.value for c in INDEX.program.constants}
 
     def only(values: tuple[ir.Value, ...], allowed: set[ir.Value]) -> None:
         assert set(values) <= allowed
 
-    only(found.reads, used | constants)
-    only(found.writes, used | made | constants)
-    only(found.fresh, made)
-    only(found.moves, used)
-    only(found.ends, used)
-    for result, source in (*found.aliases, *found.may_alias):
-        assert result in made | used
-        assert source in used | made | constants
+    only(effects.reads, operands | constants)
+    only(effects.writes, operands | results | constants)
+    only(effects.fresh, results)
+    only(effects.moves, operands)
+    only(effects.ends, operands)
+    for result, source in (*effects.aliases, *effects.may_alias):
+        assert result in results | operands
+        assert source in operands | results | constants
 
 
 def test_no_result_is_both_fresh_and_an_alias() -> None:
     for op in SAMPLES:
-        found = INDEX.effects(op)
-        assert set(found.fresh).isdisjoint(r for r, _ in (*found.aliases, *found.may_alias))
+        effects = INDEX.effects(op)
+        assert set(effects.fresh).isdisjoint(r for r, _ in (*effects.aliases, *effects.may_alias))
 
 
 def test_unknown_names_read_and_write_everything() -> None:
-    """So that a program with a hole in it is never optimised on a guess."""
+    """Assumes the worst, so that an incomplete program is never optimized on a guess."""
     program = parse_program(
         "wir 0.3\ntarget cpu\n\nfunc @main(%x: f32[8], %y: f32[8]) {\n"
         "  launch @nowhere(%x, %y, 3)\n  %z = call lib::nothing(%x, out=%y) : f32[8]\n  return\n}\n"
@@ -256,7 +256,7 @@ def test_unknown_names_read_and_write_everything() -> None:
 
 
 def test_recursion_ends() -> None:
-    """The verifier refuses it; the analysis must come back all the same."""
+    """Checks that the analysis terminates, although the verifier refuses the program."""
     program = parse_program(
         "wir 0.3\ntarget cpu\n\nfunc @main(%x: f32[8]) {\n  %y = call_subgraph @main(%x) : f32[8]\n  return %y\n}\n"
     )
@@ -264,7 +264,7 @@ def test_recursion_ends() -> None:
 
 
 def test_every_tag_has_a_meaning() -> None:
-    """Each tag is an effect class, or concerns aliasing, who can call the operator, or who can record it, alone."""
+    """Checks that each tag is an effect class, or one of those for aliasing, calling and recording."""
     others = {ir.ExternTag.MAY_ALIAS, ir.ExternTag.PYTHON_ONLY, ir.ExternTag.UNRECORDABLE}
     assert set(_TAG_CLASS) == set(ir.ExternTag) - others
     assert set(_TAG_CLASS.values()) <= set(ir.EffectClass)

@@ -1,4 +1,5 @@
-"""Which ranks may run an artifact: compared through a store, written into the file, checked before a call; without torch."""
+"""Ranks that may run an artifact: compared by a store, stored in the file, checked before a call; without
+torch."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def _artifact(operation: str = "sum", weight: int = 0) -> Artifact:
 
 
 def _compared(bus: Bus, artifacts: list[Artifact]) -> list[GroupRanks | str]:
-    """What each process finds out, or its error."""
+    """Returns the ranks that each process finds, or its error."""
 
     def one(rank: int) -> GroupRanks | str:
         try:
@@ -90,10 +91,10 @@ def test_each_process_learns_what_the_others_have(other: Artifact, line: str) ->
 
 
 def test_a_process_that_does_not_come_is_named() -> None:
-    found = _compared(Bus(3, 0.2), [_artifact()] * 2)
-    assert isinstance(found[0], str)
-    assert "rank 2 has no artifact in time" in found[0]
-    assert all(isinstance(one, str) for one in found)
+    results = _compared(Bus(3, 0.2), [_artifact()] * 2)
+    assert isinstance(results[0], str)
+    assert "rank 2 has no artifact in time" in results[0]
+    assert all(isinstance(one, str) for one in results)
 
 
 def test_ranks_are_saved(tmp_path: Path) -> None:

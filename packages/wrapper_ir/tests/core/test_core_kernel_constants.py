@@ -1,4 +1,5 @@
-"""Constants of kernels: 1, 1.0 and True are compiled differently, so kernels with them are different kernels."""
+"""Constants of kernels: 1, 1.0 and True are compiled differently, so kernels with them are different
+kernels."""
 
 from __future__ import annotations
 
@@ -40,9 +41,9 @@ def program(value: str) -> ir.Program:
 
 
 def kernel(program: ir.Program) -> ir.TritonKernel:
-    (found,) = program.kernels
-    assert isinstance(found, ir.TritonKernel)
-    return found
+    (definition,) = program.kernels
+    assert isinstance(definition, ir.TritonKernel)
+    return definition
 
 
 @pytest.mark.parametrize(
@@ -89,6 +90,6 @@ def test_other_classes_are_refused(
     else:
         changes: dict[str, Any] = {place: (("V", value),)}
         changed = replace(plain, **changes)
-    (found,) = check(replace(one, kernels=(changed,)))
-    assert found.code == "WIR001"
-    assert type(value).__name__ in found.message or "tuple" in found.message
+    (diagnostic,) = check(replace(one, kernels=(changed,)))
+    assert diagnostic.code == "WIR001"
+    assert type(value).__name__ in diagnostic.message or "tuple" in diagnostic.message

@@ -1,4 +1,5 @@
-"""Layout arithmetic against torch: strides of new tensors, and the bytes that `empty_strided` really allocates."""
+"""Layout arithmetic compared with torch: strides of new tensors, and the bytes that `empty_strided`
+allocates."""
 
 from __future__ import annotations
 
@@ -90,7 +91,8 @@ def test_dtypes_are_those_of_torch(dtype: ir.DType) -> None:
 
 
 def test_every_strided_dtype_of_torch_that_kernels_use_is_there() -> None:
-    """All torch dtypes are covered but quantised ones, sub-byte ones, packed shells and bcomplex32, for which torch has hardly an operator."""
+    """Covers all torch dtypes except quantized, sub-byte and packed ones, and bcomplex32, which has few
+    operators."""
     outside = {"bcomplex32", "qint8", "quint8", "qint32", "quint4x2", "quint2x4", "bits", "int1", "uint1"}
     torch_dtypes = {str(d).removeprefix("torch.") for d in vars(torch).values() if isinstance(d, torch.dtype)}
     ours = {d.torch_name for d in ir.DType}

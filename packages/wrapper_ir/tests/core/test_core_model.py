@@ -1,4 +1,4 @@
-"""Values, programs and their parts as immutable data; kernel identity; look-ups that fail with a code."""
+"""Values, programs and their parts as immutable data; kernel identity; lookups that fail with a code."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ OPERATOR = ir.OperatorKernel(
 
 
 def other(value: object) -> Any:  # Any: goes into a field whose type only its name tells
-    """A different value of the same kind."""
+    """Returns a different value of the same kind."""
     match value:
         case str():
             return value + "x"
@@ -177,30 +177,30 @@ def other(value: object) -> Any:  # Any: goes into a field whose type only its n
 
 @pytest.mark.parametrize("kernel", [KERNEL, FOREIGN, OPERATOR], ids=["cpp", "foreign", "operator"])
 def test_the_hash_covers_all_fields_but_the_name(kernel: ir.KernelDef) -> None:
-    known = content_hash(kernel)
-    assert len(known) == 64
-    assert content_hash(dataclasses.replace(kernel)) == known
+    original = content_hash(kernel)
+    assert len(original) == 64
+    assert content_hash(dataclasses.replace(kernel)) == original
     for field in dataclasses.fields(kernel):
         if field.name == "params":
             continue
         changes: dict[str, Any] = {field.name: other(getattr(kernel, field.name))}
         changed = dataclasses.replace(kernel, **changes)
-        assert (content_hash(changed) == known) == (field.name == "name"), field.name
+        assert (content_hash(changed) == original) == (field.name == "name"), field.name
 
 
 @pytest.mark.parametrize("kernel", [KERNEL, FOREIGN, OPERATOR], ids=["cpp", "foreign", "operator"])
 def test_the_hash_covers_every_field_of_every_parameter(kernel: ir.KernelDef) -> None:
-    seen = {content_hash(kernel), content_hash(dataclasses.replace(kernel, params=kernel.params[:-1]))}
+    hashes = {content_hash(kernel), content_hash(dataclasses.replace(kernel, params=kernel.params[:-1]))}
     changes = 0
     for i, param in enumerate(kernel.params):
         for field in dataclasses.fields(param):
             changed: Any = (Int(8),) if field.name == "block" else other(getattr(param, field.name))
             new = dataclasses.replace(param, **{field.name: changed})
             params = (*kernel.params[:i], new, *kernel.params[i + 1 :])
-            seen.add(content_hash(dataclasses.replace(kernel, params=params)))
+            hashes.add(content_hash(dataclasses.replace(kernel, params=params)))
             changes += 1
-    seen.add(content_hash(dataclasses.replace(kernel, params=kernel.params[::-1])))
-    assert len(seen) == changes + 3
+    hashes.add(content_hash(dataclasses.replace(kernel, params=kernel.params[::-1])))
+    assert len(hashes) == changes + 3
 
 
 def test_the_hash_covers_everything_of_a_triton_kernel_but_its_name() -> None:

@@ -1,4 +1,4 @@
-"""The public surface: the lazy table, and what an import loads."""
+"""The public surface: the lazy table, and the modules that an import loads."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def test_unknown_names_are_refused() -> None:
 
 
 def loaded_after(code: str) -> set[str]:
-    """Modules in `sys.modules` of a fresh interpreter that ran `code`."""
-    done = subprocess.run(
+    """Returns the modules in `sys.modules` of a fresh interpreter that ran `code`."""
+    process = subprocess.run(
         [sys.executable, "-c", f"{code}\nimport sys\nprint(*sys.modules)"],
         capture_output=True,
         text=True,
         check=True,
     )
-    return set(done.stdout.split())
+    return set(process.stdout.split())
 
 
 def test_the_import_loads_nothing_heavy() -> None:

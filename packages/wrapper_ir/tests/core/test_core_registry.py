@@ -19,7 +19,7 @@ LOOK_UPS: dict[str, Callable[[str], object]] = {
 
 
 def install(root: Path, distribution: str, entry_points: str, code: str = "") -> None:
-    """Writes what an installed distribution leaves in site-packages: metadata, and one module of its name."""
+    """Writes an installed distribution: metadata, and one module of its name."""
     info = root / f"{distribution}-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: 1.0\n")
@@ -29,7 +29,7 @@ def install(root: Path, distribution: str, entry_points: str, code: str = "") ->
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder on `sys.path`, to be filled with distributions."""
+    """Returns a folder on `sys.path` for distributions."""
     root = tmp_path / "site"
     root.mkdir()
     monkeypatch.syspath_prepend(str(root))
@@ -79,14 +79,14 @@ def test_ambiguous(site: Path) -> None:
 def test_the_same_declaration_twice_is_one(
     site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An editable installation beside a wheel's leftover metadata declares the same thing twice."""
+    """Accepts two equal declarations, as of an editable installation next to stale metadata of a wheel."""
     second = tmp_path / "second"
     second.mkdir()
     monkeypatch.syspath_prepend(str(second))
     for root in (site, second):
         install(root, "fake_same", "[wrapper_ir.emitters]\nsame = fake_same:PLUGIN\n", "PLUGIN = 1")
-    found: object = registry.emitter("same")
-    assert found == 1
+    plugin: object = registry.emitter("same")
+    assert plugin == 1
 
 
 @pytest.mark.parametrize(

@@ -28,12 +28,12 @@ def registered() -> tuple[Any, ...]:
 
 @cache
 def parsed() -> tuple[tuple[ir.OpSchema, Any], ...]:
-    """(ours, torch's) for every schema that names all its values."""
+    """Returns (our schema, torch's) for every schema that names all of its values."""
     return tuple((ir.parse_schema(str(s)), s) for s in registered() if "..." not in str(s))
 
 
 def alias_sets(part: Any) -> frozenset[str]:
-    """Names of the sets before the call, without torch's `alias::` in front."""
+    """Returns the names of the sets before the call, without torch's prefix `alias::`."""
     info = part.alias_info
     return frozenset() if info is None else frozenset(s.rpartition(":")[2] for s in info.before_set)
 
@@ -47,7 +47,7 @@ ELEMENT_SET = re.compile(r"Tensor\([^()]*\)\[\]")
 
 
 def annotates_elements(text: str, part: ir.SchemaArg | ir.SchemaReturn) -> bool:
-    """Whether this is a list with the set written at its elements, `Tensor(a)[]`."""
+    """Returns whether this is a list with the alias set at its elements, `Tensor(a)[]`."""
     return part.type == "Tensor[]" and bool(ELEMENT_SET.search(text))
 
 
@@ -83,8 +83,8 @@ def test_returns_agree() -> None:
 
 
 def test_alias_sets_agree() -> None:
-    """Of lists too, whose sets torch keeps with the element and does not show: see the next test."""
-    seen = 0
+    """Compares alias sets, except those of list elements, which torch does not show: see the next test."""
+    count = 0
     for ours, theirs in parsed():
         pairs: list[tuple[ir.SchemaArg | ir.SchemaReturn, Any]] = [
             *zip(ours.args, theirs.arguments, strict=True),
@@ -93,12 +93,12 @@ def test_alias_sets_agree() -> None:
         for mine, part in pairs:
             if not annotates_elements(str(theirs), mine):
                 assert mine.aliases == alias_sets(part), (str(theirs), mine.name)
-                seen += bool(mine.aliases)
-    assert seen > 3000
+                count += bool(mine.aliases)
+    assert count > 3000
 
 
 def test_alias_sets_of_lists_agree_with_torchgen() -> None:
-    seen = 0
+    count = 0
     for ours, theirs in parsed():
         text = str(theirs)
         if not text.startswith("aten::") or not ELEMENT_SET.search(text):
@@ -113,12 +113,13 @@ def test_alias_sets_of_lists_agree_with_torchgen() -> None:
         assert [r.aliases for r in ours.returns] == [
             frozenset(r.annotation.alias_set if r.annotation else ()) for r in reference.returns
         ], text
-        seen += 1
-    assert seen > 100
+        count += 1
+    assert count > 100
 
 
 def test_tensors_are_told_from_the_rest() -> None:
-    """`is_tensor` is true exactly for arguments whose type torch prints with `Tensor` in a list or optional."""
+    """`is_tensor` is true exactly for arguments whose type torch prints with `Tensor` in a list or
+    optional."""
     holds_tensors = re.compile(r"((List|Optional)\[)*Tensor\b")
     for ours, theirs in parsed():
         for mine, part in zip(ours.args, theirs.arguments, strict=True):
@@ -126,17 +127,17 @@ def test_tensors_are_told_from_the_rest() -> None:
 
 
 def test_simple_defaults_are_the_values() -> None:
-    """Numbers, bools and None; strings are compared where they have no escapes."""
+    """Compares numbers, bools, None, and strings without escapes."""
     words = {"None": None, "True": True, "False": False}
-    seen = 0
+    count = 0
     for ours, theirs in parsed():
         for mine, part in zip(ours.args, theirs.arguments, strict=True):
             if mine.default is None or mine.type not in {"int", "SymInt", "float", "bool", "Tensor?", "int?"}:
                 continue
             value = words[mine.default] if mine.default in words else float(mine.default)
             assert value == part.default_value, (str(theirs), mine)
-            seen += 1
-    assert seen > 1000
+            count += 1
+    assert count > 1000
 
 
 # --- single forms, for the reader and for the error codes ------------------------------------------------------
@@ -227,7 +228,7 @@ def test_unknown_argument() -> None:
 
 
 def _plain(value: Any) -> Any:
-    """The Python value of an argument, as torch gives defaults."""
+    """Returns the Python value of an argument, in the form of torch's defaults."""
     match value:
         case Expr():
             return value.constant
@@ -238,7 +239,7 @@ def _plain(value: Any) -> Any:
 
 
 def test_defaults_are_those_that_torch_reads() -> None:
-    """What a plan fills in for an argument that a call leaves out is what torch takes."""
+    """Compares a plan's default of an omitted argument with torch's."""
     compared = 0
     for ours, theirs in parsed():
         for mine, other in zip(ours.args, theirs.arguments, strict=True):

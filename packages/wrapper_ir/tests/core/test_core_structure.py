@@ -1,4 +1,4 @@
-"""The ops as data, and the structural access to them: nothing here is written per op but the samples."""
+"""Ops as data, and structural access to them; only the samples are specific to ops."""
 
 from __future__ import annotations
 
@@ -58,7 +58,8 @@ def test_samples_leave_no_field_at_its_default(op: ir.Op) -> None:
 
 @pytest.mark.parametrize("op", SAMPLES, ids=ids)
 def test_ops_are_plain_data(op: ir.Op) -> None:
-    """Frozen, with slots, hashable, equal by content, and with no method of their own but what they do."""
+    """Checks that ops are frozen, slotted, hashable, equal by content, and define no method except
+    `effects`."""
     assert not hasattr(op, "__dict__")
     for field in dataclasses.fields(op):
         with pytest.raises(dataclasses.FrozenInstanceError):
@@ -81,7 +82,7 @@ def test_docstrings_show_the_text_form(cls: type[ir.OpBase]) -> None:
 
 
 def expected_role(hint: object) -> ir.Role:
-    """The role of a field from its resolved annotation: the `Role` in `Annotated`, or whether it can hold an Expr."""
+    """Returns the role of a field: the `Role` in its annotation, otherwise EXPR if it can contain an Expr."""
     for extra in getattr(hint, "__metadata__", ()):
         if isinstance(extra, ir.Role):
             return extra
@@ -110,7 +111,7 @@ def test_every_annotation_has_the_role_it_says(cls: type[ir.OpBase]) -> None:
 
 
 def found_in(x: object, cls: type[T]) -> list[T]:
-    """All instances of `cls` in a field, the values of atoms included."""
+    """Returns all instances of `cls` in a field, including the values of atoms."""
     if isinstance(x, cls):
         return [x]
     if isinstance(x, tuple):
@@ -122,7 +123,7 @@ def found_in(x: object, cls: type[T]) -> list[T]:
 
 @pytest.mark.parametrize("op", SAMPLES, ids=ids)
 def test_every_value_is_a_result_or_an_operand(op: ir.Op) -> None:
-    """Whatever the roles say, a walk over all fields must find the same values."""
+    """Compares the values by roles with a walk over all fields."""
     everywhere = [v for f in dataclasses.fields(op) for v in found_in(getattr(op, f.name), ir.Value)]
     assert sorted([*ir.results(op), *ir.operands(op)], key=repr) == sorted(everywhere, key=repr)
 
@@ -142,8 +143,8 @@ def test_operands_keep_order_and_repetitions() -> None:
 
 def test_types_are_not_operands() -> None:
     """Sizes in a result's type are not evaluated by the op."""
-    made = tensor("v", Sym("s0"))
-    op = ir.View(source=X, result=made, offset=mul(Sym("s0"), 4))
+    result = tensor("v", Sym("s0"))
+    op = ir.View(source=X, result=result, offset=mul(Sym("s0"), 4))
     assert ir.exprs(op) == (mul(Sym("s0"), 4),)
 
 
@@ -180,7 +181,7 @@ def test_renaming_reaches_every_value_and_nothing_else(op: ir.Op) -> None:
 
 
 def arguments() -> st.SearchStrategy[ir.Arg]:
-    """Call arguments of any nesting."""
+    """Returns nested call arguments."""
     leaves: st.SearchStrategy[ir.Arg] = st.one_of(
         st.sampled_from((X, Y, W)),
         st.integers(-3, 3).map(Int),

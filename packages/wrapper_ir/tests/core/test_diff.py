@@ -1,4 +1,4 @@
-"""Two programs, line beside line, and as a unified diff."""
+"""Comparison of two programs side by side, and as a unified diff."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from wrapper_ir_tools.testing import random_program
 
 
 def _shown(old: ir.Program, new: ir.Program, *, names: bool = False) -> list[str]:
-    """Lines that differ, `-` and `+` where one side lacks them, of functions."""
-    found = []
+    """Returns the different lines of functions, with `-` and `+` for lines of one side."""
+    lines = []
     for part in program_parts(old, new, names=names):
         if part.kind != "func":
             continue
@@ -33,8 +33,8 @@ def _shown(old: ir.Program, new: ir.Program, *, names: bool = False) -> list[str
         for pair in pair_lines(part, names=names):
             a, b = (side[n] if n >= 0 else "" for side, n in zip(sides, (pair.old, pair.new), strict=True))
             if not pair.same:
-                found.append(f"{a} | {b}" if a and b else f"- {a}" if a else f"+ {b}")
-    return found
+                lines.append(f"{a} | {b}" if a and b else f"- {a}" if a else f"+ {b}")
+    return lines
 
 
 def test_equal_programs_have_no_difference() -> None:
@@ -87,7 +87,7 @@ def test_another_constant_is_a_difference() -> None:
 
 
 def test_layers_stand_beside_themselves() -> None:
-    """What a layer has of its own, its constants, tells it from the others."""
+    """Distinguishes layers by their constants."""
     weights = "".join(f"const %w{n} : f32[64]\n" for n in range(6))
     head = TEXT.replace("extern", f"{weights}\nextern", 1)[: TEXT.index("func @main") + len(weights) + 1]
 
@@ -95,22 +95,22 @@ def test_layers_stand_beside_themselves() -> None:
         steps = [f"  %v{n} = alloc f32[64]\n{in_between}  launch @k(%w{n}, %v{n}) extents(256, 256)\n  free %v{n}.s\n" for n in range(first, 6)]  # fmt: skip
         return parse_program(f"{head}func @main() {{\n{''.join(steps)}  return\n}}\n")
 
-    shown = _shown(program(0, ""), program(1, '  comment "x"\n'))
-    alone = [line for line in shown if "launch" in line and " | " not in line]
+    lines = _shown(program(0, ""), program(1, '  comment "x"\n'))
+    alone = [line for line in lines if "launch" in line and " | " not in line]
     assert alone == ["- launch @k(%w0, %v0) extents(256, 256)"]
-    assert all(a == b for a, b in (line.split(" | ") for line in shown if " | launch" in line))
-    assert shown.count('+ comment "x"') == 5
+    assert all(a == b for a, b in (line.split(" | ") for line in lines if " | launch" in line))
+    assert lines.count('+ comment "x"') == 5
 
 
 def test_functions_of_one_side() -> None:
     old = parse_program(TEXT)
     new = parse_program(TEXT.replace("else @branch", "else @other").replace("func @branch", "func @other", 1)
                         + TEXT[TEXT.index("func @branch"):])  # fmt: skip
-    shown = _shown(old, new)
-    assert [line for line in shown if "cond" in line] == [
+    lines = _shown(old, new)
+    assert [line for line in lines if "cond" in line] == [
         "%e = cond %p then @branch else @branch (%d) : f32[16] | %e = cond %p then @branch else @other (%d) : f32[16]"
     ]
-    assert [line for line in shown if line.startswith("+ ")] == [
+    assert [line for line in lines if line.startswith("+ ")] == [
         "+ func @other(%x: f32[64]) {", "+ %r = alloc f32[16]", "+ launch @head(%x, %r) extents(64, 64)", "+ return %r", "+ }"]  # fmt: skip
 
 
@@ -124,7 +124,8 @@ def test_kernels_and_declarations_that_differ() -> None:
 
 
 def test_unified_diffs() -> None:
-    """Hunks with lines around them, old lines before new ones, the names of each program; nothing where they are alike."""
+    """Prints hunks with context, old lines before new ones, with each program's names; nothing for equal
+    programs."""
     old = parse_program(TEXT)
     assert diff_programs(old, parse_program(TEXT.replace("%a", "%zz"))) == ""
     assert "+  %zz = alloc f32[64]" in diff_programs(
@@ -153,7 +154,7 @@ def test_unified_diffs() -> None:
 
 
 def test_a_diff_turns_one_text_into_the_other() -> None:
-    """`patch` would: what is left of the old lines, with the new ones, is the new text, value names aside."""
+    """Applies the diff as `patch` does: the result is the new text, except for names of values."""
     for seed in range(4):
         old = random_program(random.Random(seed), size=20)
         for new in (PlanMemory().run(old), random_program(random.Random(seed + 100), size=20)):

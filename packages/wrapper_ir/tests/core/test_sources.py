@@ -35,7 +35,7 @@ def test_a_line(tmp_path: Path) -> None:
 
 
 def test_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first one that has the file, the working folder before Python's path."""
+    """Reads the first match, from the working folder before Python's path."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a").mkdir()
     for folder, text in ((tmp_path, "outer"), (tmp_path / "a", "inner")):
@@ -45,16 +45,18 @@ def test_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_invalid_files(tmp_path: Path) -> None:
-    """A program names any file, and only Python's are read."""
+    """Reads only Python files, although a program can name any file."""
     (tmp_path / "secret").write_text("key")
     (tmp_path / "odd.py").write_bytes(b"\xff\xfe")
     (tmp_path / "big.py").write_bytes(b"#" * ((4 << 20) + 1))
-    found = {n: read_source(n, (tmp_path,)) for n in ("secret", "gone.py", "no\0name.py", "odd.py", "big.py")}
-    assert all(not text.lines for text in found.values())
-    assert found["secret"].missing == "not a Python file"
-    assert found["gone.py"].missing == found["no\0name.py"].missing == "not found in any source folder"
-    assert found["odd.py"].missing.startswith("cannot be read: ")
-    assert found["big.py"].missing == "larger than 4 MiB"
+    sources = {
+        n: read_source(n, (tmp_path,)) for n in ("secret", "gone.py", "no\0name.py", "odd.py", "big.py")
+    }
+    assert all(not text.lines for text in sources.values())
+    assert sources["secret"].missing == "not a Python file"
+    assert sources["gone.py"].missing == sources["no\0name.py"].missing == "not found in any source folder"
+    assert sources["odd.py"].missing.startswith("cannot be read: ")
+    assert sources["big.py"].missing == "larger than 4 MiB"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from wrapper_ir.expr.arithmetic import power
 
 
 def compile_python(e: Expr, params: Sequence[str]) -> Callable[..., Number]:
-    """A Python function of the symbols `params`, in that order, that computes `e`."""
+    """Returns a Python function of the symbols `params`, in that order, that computes `e`."""
     scope = {"math": math, "power": power}
     function: Callable[..., Number] = eval(f"lambda {', '.join(params)}: {to_python(e)}", scope)
     return function

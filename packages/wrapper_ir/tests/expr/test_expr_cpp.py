@@ -1,4 +1,4 @@
-"""Printed C++ computes what `evaluate` says: one program, compiled once, over a grid of signs."""
+"""Printed C++ computes the results of `evaluate`: one program, compiled once, over a grid of signs."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ EXPRS = (
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[Expr, list[float]]:
-    """What the compiled program prints, an expression at a time over the grid."""
+    """Returns the output of the compiled program, by expression over the grid."""
     compiler = shutil.which("g++")
     if compiler is None:
         pytest.skip("needs g++")
@@ -127,13 +127,13 @@ int main() {{
 @pytest.mark.parametrize("e", EXPRS, ids=str)
 def test_cpp_agrees(e: Expr, results: dict[Expr, list[float]]) -> None:
     python = compile_python(e, tuple(KINDS))
-    for env, found in zip(GRID, results[e], strict=True):
+    for env, value in zip(GRID, results[e], strict=True):
         expected = evaluate(e, env)
         assert python(*env.values()) == expected
         if any(node.op in ops.FUNCTIONS for node in walk(e)):
-            assert math.isclose(found, expected, rel_tol=1e-15), (env, to_cpp(e))
+            assert math.isclose(value, expected, rel_tol=1e-15), (env, to_cpp(e))
         else:
-            assert found == expected, (env, to_cpp(e))
+            assert value == expected, (env, to_cpp(e))
 
 
 def walk(e: Expr) -> list[Expr]:

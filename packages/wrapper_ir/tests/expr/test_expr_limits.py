@@ -1,4 +1,5 @@
-"""Short texts of long numbers, deep nests and wide products end quickly, with a coded error where they cannot be computed.
+"""Short texts of long numbers, deep nesting and wide products end quickly, with a coded error if not
+computable.
 
 What is counted are operations and nodes, not seconds: each case ends within them or would not end at all.
 """
@@ -41,11 +42,11 @@ KINDS = dict.fromkeys(("a", "b"), SymKind.INT)
 RANGES = {"a": Interval(0, 100), "b": Interval(1, None)}
 a, b = Sym("a"), Sym("b")
 MAX_CALLS = 10_000_000
-"""Python calls of one walk over an expression."""
+"""The number of Python calls of one walk over an expression."""
 
 
 def counted(run: Callable[[], object]) -> None:
-    """Runs it; fails where it calls more functions than a short text may cost."""
+    """Runs a function; fails if it makes more calls than a short text may cost."""
     calls = 0
 
     def count(frame: FrameType, event: str, arg: object) -> None:

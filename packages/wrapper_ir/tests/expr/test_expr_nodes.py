@@ -1,4 +1,4 @@
-"""Nodes, their kinds, and what the smart constructors make of them."""
+"""Nodes, their kinds, and the results of smart constructors."""
 
 from __future__ import annotations
 
@@ -226,7 +226,7 @@ a, b = Sym("a"), Sym("b")
 parts = [a//b, b//a, min_(a, b), max_(a, b), a % b, where(lt(a, b), a, 1), a, b, a*b, ceildiv(a, b)]
 print(add(*parts), mul(*parts), min_(*parts))
 """
-    found = {
+    outputs = {
         subprocess.run(
             [sys.executable, "-c", code],
             capture_output=True,
@@ -236,7 +236,7 @@ print(add(*parts), mul(*parts), min_(*parts))
         ).stdout
         for seed in ("1", "2", "3")
     }
-    assert len(found) == 1
+    assert len(outputs) == 1
 
 
 def test_substitute() -> None:

@@ -1,4 +1,5 @@
-"""One row is all that an operator needs: text, Python, C++, evaluation, intervals, JSON and rewriting follow."""
+"""A new operator needs only a row: text, Python, C++, evaluation, intervals, JSON and rewriting follow from
+it."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ ATOMS = st.sampled_from([ir.SizeOf(X, 0), ir.StrideOf(X, 0), ir.OffsetOf(X), ir.
 FLOAT_LEAVES = st.one_of(st.floats().map(Float), st.just(Sym("f", SymKind.FLOAT)))
 BOOL_LEAVES = st.one_of(st.booleans().map(Bool), st.just(Sym("p", SymKind.BOOL)))
 MIXED = ops.WHERE(Sym("f", SymKind.FLOAT), Float(0.0), Int(208065))
-"""A float whose value is written as an int: its cube is rounded."""
+"""A float with an integral value, whose cube is rounded."""
 
 
 CORE = tuple(op for op in OPERATORS.rows if op not in (*ops.COMPARISONS, *ops.CONVERSIONS, *ops.FUNCTIONS))
@@ -59,7 +59,7 @@ def one_of(rows: tuple[Operator, ...], inner: st.SearchStrategy[Expr]) -> st.Sea
 
 
 def compound(inner: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
-    """Any node over `inner`, built as it is."""
+    """Returns any node over `inner`, not simplified."""
     groups = (ops.COMPARISONS, ops.CONVERSIONS, ops.FUNCTIONS)
     power = st.builds(ops.POW, inner, st.integers(0, 3).map(Int))
     return st.one_of(*(applied(op, inner) for op in CORE), power, *(one_of(rows, inner) for rows in groups))
@@ -126,9 +126,9 @@ def test_simplification_keeps_the_value(e: Expr, env: dict[str, Number]) -> None
         return
     simple = simplified(e)
     assert simple.kind is e.kind, f"{e} -> {simple}"
-    found = outcome(simple, env)
-    assert found is not None, f"{e} -> {simple}"
-    assert same(found, expected), f"{e} -> {simple}"
+    value = outcome(simple, env)
+    assert value is not None, f"{e} -> {simple}"
+    assert same(value, expected), f"{e} -> {simple}"
 
 
 def simplified(e: Expr) -> Expr:
@@ -158,8 +158,8 @@ def test_substitution_is_evaluation(e: Expr, value: Expr, env: dict[str, Number]
 
 @pytest.mark.slow
 def test_every_node_and_operator_is_generated() -> None:
-    """The strategies above must not fall behind the union of nodes and the table of operators."""
-    seen: set[object] = set()
+    """Checks that the strategies cover the union of nodes and the table of operators."""
+    classes: set[object] = set()
     every = {*ir.NODE_TYPES, *OPERATORS.rows}
 
     class AllSeenError(Exception):
@@ -177,11 +177,11 @@ def test_every_node_and_operator_is_generated() -> None:
         stack = [e]
         while stack:
             node = stack.pop()
-            seen.update((type(node), node.op))
+            classes.update((type(node), node.op))
             stack.extend(node.args)
-        if seen >= every:
+        if classes >= every:
             raise AllSeenError
 
     with suppress(AllSeenError):
         collect()
-    assert seen >= every
+    assert classes >= every

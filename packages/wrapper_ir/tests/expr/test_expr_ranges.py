@@ -1,4 +1,4 @@
-"""Normal form, bounds and proofs: what has to be found, and soundness by sampling."""
+"""Normal form, bounds and proofs: required results, and soundness by sampling."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ RANGES = st.fixed_dictionaries(dict.fromkeys(NAMES, intervals()))
 
 
 def samples(ranges: dict[str, Interval], seed: int) -> list[dict[str, int]]:
-    """Points inside the ranges: corners, near corners and far ones."""
+    """Returns points inside the ranges: corners, near corners and far ones."""
     rng = random.Random(seed)
 
     def pick(interval: Interval) -> int:

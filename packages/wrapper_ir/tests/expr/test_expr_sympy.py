@@ -1,4 +1,4 @@
-"""The bridge to sympy: conversions in both directions, solving, floors, and torch's own classes."""
+"""The bridge to sympy: conversions in both directions, solving, floors, and torch's classes."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def parse(text: str) -> Expr:
 
 def test_import_does_not_load_sympy_or_torch() -> None:
     code = "import sys, wrapper_ir.expr, wrapper_ir.expr.sympy_bridge; print('sympy' in sys.modules, 'torch' in sys.modules)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.split() == ["False", "False"]
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.split() == ["False", "False"]
 
 
 @pytest.mark.parametrize(
@@ -109,9 +109,9 @@ def test_import_does_not_load_sympy_or_torch() -> None:
     ],
 )
 def test_from_sympy(expr: Any, text: str) -> None:
-    found = from_sympy(expr)
-    assert print_expr(found) == text
-    assert found is parse(text)
+    converted = from_sympy(expr)
+    assert print_expr(converted) == text
+    assert converted is parse(text)
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_classes_without_counterpart_are_named(expr: Any, name: str) -> None:
 
 
 def test_every_function_of_torch_is_known() -> None:
-    """A function that a new torch adds has to be given a meaning, or be refused here."""
+    """Checks that every function of torch has a handler, or is listed here as refused."""
     refused = {
         "IsNonOverlappingAndDenseIndicator",
         "MinMaxBase",
@@ -199,9 +199,9 @@ def test_atoms_go_there_and_back() -> None:
     x = ir.Value("x", ir.TensorType(ir.DType.F32, (Int(4),), (Int(1),)))
     leaves: dict[str, Expr] = {}
     e = ir.SizeOf(x, 0) * 2 + 1
-    found = to_sympy(e, leaves)
-    assert str(found) == "2*size(%x, 0) + 1"
-    assert from_sympy(found, leaves=leaves) is e
+    converted = to_sympy(e, leaves)
+    assert str(converted) == "2*size(%x, 0) + 1"
+    assert from_sympy(converted, leaves=leaves) is e
 
 
 LEAVES = st.one_of(st.integers(-6, 6).map(Int), st.sampled_from([Sym("a"), Sym("b"), Sym("c")]))
@@ -229,26 +229,27 @@ ENVS = st.fixed_dictionaries({name: st.integers(-12, 12) for name in ("a", "b", 
 @settings(max_examples=150, deadline=None)
 def test_sympy_agrees_with_evaluation(e: Expr, env: dict[str, int]) -> None:
     expected = evaluate(e, env)
-    found = to_sympy(e)
+    converted = to_sympy(e)
     assert (
-        int(found.subs({sympy.Symbol(name, integer=True): value for name, value in env.items()})) == expected
+        int(converted.subs({sympy.Symbol(name, integer=True): value for name, value in env.items()}))
+        == expected
     )
-    back = from_sympy(found)
+    back = from_sympy(converted)
     assert back.kind is SymKind.INT
-    assert evaluate(back, env) == expected, (print_expr(e), found, print_expr(back))
+    assert evaluate(back, env) == expected, (print_expr(e), converted, print_expr(back))
 
 
 @given(EXPRS, ENVS)
 @settings(max_examples=60, deadline=None)
 def test_floors_can_be_expanded_back(e: Expr, env: dict[str, int]) -> None:
     original = to_sympy(e)
-    found = replace_floor(original)
-    assert not found.has(sympy.floor, sympy.ceiling)
+    converted = replace_floor(original)
+    assert not converted.has(sympy.floor, sympy.ceiling)
     quotient = sympy.Function("FloorDiv", integer=True)
-    expanded = found.replace(quotient, lambda a, b: sympy.floor(a / b))
+    expanded = converted.replace(quotient, lambda a, b: sympy.floor(a / b))
     point = {sympy.Symbol(name, integer=True): value for name, value in env.items()}
     assert expanded.subs(point) == original.subs(point)
-    assert evaluate(from_sympy(found), env) == evaluate(e, env)
+    assert evaluate(from_sympy(converted), env) == evaluate(e, env)
 
 
 x, y = sympy.symbols("x y", real=True)
@@ -275,15 +276,15 @@ x, y = sympy.symbols("x y", real=True)
     ],
 )
 def test_replace_floor(expr: Any, expected: str) -> None:
-    found = replace_floor(expr)
-    assert str(found) == expected
-    back = found.replace(sympy.Function("FloorDiv", integer=True), lambda a, b: sympy.floor(a / b))
+    converted = replace_floor(expr)
+    assert str(converted) == expected
+    back = converted.replace(sympy.Function("FloorDiv", integer=True), lambda a, b: sympy.floor(a / b))
     assert sympy.simplify(back - expr.replace(sympy.ceiling, lambda a: -sympy.floor(-a))) == 0
 
 
 def test_replace_floor_makes_torch_quotients() -> None:
-    found = replace_floor(sympy.floor(s0 / 3), T.FloorDiv)
-    assert found == T.FloorDiv(s0, 3)
+    converted = replace_floor(sympy.floor(s0 / 3), T.FloorDiv)
+    assert converted == T.FloorDiv(s0, 3)
 
 
 @pytest.mark.parametrize(
@@ -308,9 +309,9 @@ def test_solve(lhs: str, rhs: str, solution: str) -> None:
 
 
 def test_solve_a_square() -> None:
-    found = solve(parse("a*a"), parse("9*c"), "a")
-    assert evaluate(found, {"c": 4}) == 6
-    assert found.kind is SymKind.INT
+    solution = solve(parse("a*a"), parse("9*c"), "a")
+    assert evaluate(solution, {"c": 4}) == 6
+    assert solution.kind is SymKind.INT
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,5 @@
-"""Texts that would run, break a line or end a string wherever they are not quoted; for the tests of every emitter."""
+"""Texts that would run, break a line or end a string if they are not quoted, for the tests of every
+emitter."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 
 FIRED = "WIR_TEST_FIRED"
 PAYLOAD = f"__import__('os').environ.__setitem__('{FIRED}', '1')"
-"""An expression without double quotes; whoever runs it, `did_fire` knows."""
+"""An expression without double quotes, whose evaluation `did_fire` detects."""
 
 _PIECES = (
     *('"', "'", '"""', "'''", "\\", "\\\\", "\n", "\r", "\r\n", "\t", "\f", "\v", "\0", "\x1b[31m", "\x85"),
@@ -79,12 +80,12 @@ _PIECES = (
 
 
 def texts(min_size: int = 1) -> st.SearchStrategy[str]:
-    """Any text, mostly made of what means something to a compiler."""
+    """Returns a strategy of texts, mostly of characters with a meaning for compilers."""
     anything = st.text(st.characters(), max_size=4)
     odd = st.lists(st.sampled_from(_PIECES) | anything, min_size=min_size, max_size=5).map("".join)
     return (odd | odd.map(lambda text: text * 30)).filter(lambda text: len(text) >= min_size)
 
 
 def did_fire() -> bool:
-    """Whether the payload has run; forgets it."""
+    """Returns whether the payload has run, and resets it."""
     return os.environ.pop(FIRED, None) is not None

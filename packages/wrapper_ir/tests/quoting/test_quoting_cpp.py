@@ -1,4 +1,5 @@
-"""Text of a program in C++ source: one translation unit with many texts compiles, and each comes out as it went in."""
+"""Text of a program in C++ source: one translation unit with many texts compiles and prints each
+unchanged."""
 
 from __future__ import annotations
 
@@ -40,12 +41,12 @@ CPP = (
 cpp_texts = st.lists(texts(0) | st.sampled_from(CPP), min_size=1, max_size=3).map("".join)
 
 
-def unit(chosen: Sequence[str]) -> str:
-    """Prints each text: its length, and its bytes. Comments stand before and behind what must still be there."""
+def unit(texts: Sequence[str]) -> str:
+    """Returns source that prints length and bytes of each text, between comments that must not hide code."""
     namer = cpp_names(("main", "fired", "fire"))
     lines = [HEAD]
     body = []
-    for number, text in enumerate(chosen):
+    for number, text in enumerate(texts):
         name = namer(text)
         lines += [
             f"// {cpp_line_comment(text)}",
@@ -67,15 +68,15 @@ def run(source: str, standard: str, folder: Path) -> bytes:
     file, program = folder / "unit.cpp", folder / "unit"
     file.write_text(source, encoding="utf-8", newline="")
     command = [COMPILER, f"-std={standard}", "-Wall", "-Werror", str(file), "-o", str(program)]
-    built = subprocess.run(command, capture_output=True, check=False)
-    assert built.returncode == 0, built.stderr.decode(errors="replace")[:2000]
+    process = subprocess.run(command, capture_output=True, check=False)
+    assert process.returncode == 0, process.stderr.decode(errors="replace")[:2000]
     return subprocess.run([program], check=True, capture_output=True).stdout
 
 
 @pytest.mark.skipif(COMPILER is None, reason="there is no g++")
 @pytest.mark.parametrize("standard", ["gnu++17", "c++14"])  # c++14 has trigraphs
 def test_a_unit_of_texts(standard: str, tmp_path: Path) -> None:
-    """Hypothesis would compile a unit for each text; this takes many at once."""
+    """Compiles many random texts at once, where hypothesis would compile a unit for each."""
     chosen: list[str] = [*CPP, "", "\0", "\ud800", "???/", "a" * 300]
 
     @settings(max_examples=150, database=None, derandomize=True)
@@ -103,9 +104,9 @@ namespace std { struct string_view {
 
 @given(cpp_texts)
 def test_everything_is_one_line(text: str) -> None:
-    for made in (cpp_string(text), cpp_message(text), cpp_line_comment(text), cpp_block_comment(text)):
-        assert made.isprintable()
-        assert "??" not in made
+    for quoted in (cpp_string(text), cpp_message(text), cpp_line_comment(text), cpp_block_comment(text)):
+        assert quoted.isprintable()
+        assert "??" not in quoted
     assert "\\" not in cpp_line_comment(text)[-1:]
     assert "*/" not in cpp_block_comment(text)
 

@@ -1,4 +1,4 @@
-"""Text of a program in Python source: it stays text, whatever it holds."""
+"""Text of a program in Python source: arbitrary text never becomes code."""
 
 from __future__ import annotations
 

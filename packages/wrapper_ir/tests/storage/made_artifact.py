@@ -1,4 +1,4 @@
-"""Artifacts made for tests of files."""
+"""Artifacts for tests of files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LEAF = ir.TreeSpec(kind=ir.TreeKind.LEAF)
 
 
 def make_artifact(seed: int = 0) -> Artifact:
-    """A program with a kernel and two constants (one of an element type that safetensors lacks)."""
+    """Returns a program with a kernel and two constants, one of an element type that safetensors lacks."""
     rng = random.Random(seed)
     blobs = {"weight": bytes(rng.randbytes(32)), "phase": bytes(rng.randbytes(24))}
     types = {"weight": tensor_type(ir.DType.F32, [8]), "phase": tensor_type(ir.DType.C64, [3])}
@@ -84,7 +84,7 @@ def swap(data: bytes, rng: random.Random) -> bytes:
 
 
 def repack(source: Path, target: Path, change: Callable[[dict[str, bytes]], None]) -> None:
-    """Writes the same entries after `change`, sealed anew: damage that the seal cannot notice."""
+    """Writes the entries after `change` and seals them again: damage that the seal cannot detect."""
     with zipfile.ZipFile(source) as archive:
         files = {i.filename: archive.read(i) for i in archive.infolist()}
     manifest = json.loads(files.pop("manifest.json"))

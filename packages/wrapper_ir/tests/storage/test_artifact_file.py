@@ -1,4 +1,5 @@
-"""The `.wir` file: what is written is read back, and every damaged or unsafe file is refused with a code."""
+"""The `.wir` file: artifacts are read back as written, and every damaged or unsafe file is refused with a
+code."""
 
 from __future__ import annotations
 
@@ -34,12 +35,12 @@ def saved(tmp_path: Path) -> Path:
 
 
 def test_read_back(saved: Path) -> None:
-    made, read = make_artifact(), load(saved)
-    assert read.program == made.program
-    assert read.signature == made.signature
-    assert dict(read.tuning) == dict(made.tuning)
-    assert dict(read.metadata) == dict(made.metadata)
-    for name, data in made.constants.items():
+    original, read = make_artifact(), load(saved)
+    assert read.program == original.program
+    assert read.signature == original.signature
+    assert dict(read.tuning) == dict(original.tuning)
+    assert dict(read.metadata) == dict(original.metadata)
+    for name, data in original.constants.items():
         assert read.constants[name].dtype is data.dtype
         assert bytes(read.constants[name].buffer) == bytes(data.buffer)
 
@@ -63,9 +64,9 @@ def test_payloads_are_stored_and_aligned(saved: Path) -> None:
 def test_constants_entry_is_safetensors(saved: Path) -> None:
     with zipfile.ZipFile(saved) as archive:
         tensors = dict(safetensors.deserialize(archive.read("constants.safetensors")))  # type: ignore[no-untyped-call]  # the library has no types
-    made = make_artifact()
+    original = make_artifact()
     assert tensors["weight"]["dtype"] == "F32"
-    for name, data in made.constants.items():
+    for name, data in original.constants.items():
         assert bytes(tensors[name]["data"]) == bytes(data.buffer)
 
 
@@ -297,9 +298,9 @@ def test_no_pickle_is_reachable(saved: Path) -> None:
         "from wrapper_ir.artifact.file import load\n"
         f"print(len(load({str(saved)!r}).program.functions))\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout == "1\n"
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    assert process.stdout == "1\n"
 
 
 def test_pickle_is_imported_nowhere() -> None:

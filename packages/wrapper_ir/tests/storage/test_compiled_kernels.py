@@ -1,4 +1,4 @@
-"""Compiled kernels as files, and what is refused of them."""
+"""Compiled kernels as files, and refusals of damaged ones."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ SECOND = replace(
 
 
 def test_files_hold_everything() -> None:
-    """A config's grid over a number with a fraction has the kinds that the kernel gives it."""
+    """Decodes a config's grid over a float with the kinds of the kernel's parameters."""
     files = binary_files([FIRST, SECOND])
     assert list(files) == [f"binaries/{'0' * 64}.cubin", f"binaries/{'1' * 64}.hsaco"]
     text = binaries_to_json([FIRST, SECOND])
@@ -71,12 +71,12 @@ def test_files_hold_everything() -> None:
 
 
 def test_they_are_found_by_kernel_config_and_target() -> None:
-    known = [FIRST, SECOND, replace(FIRST, target="cuda:sm_80")]
+    binaries = [FIRST, SECOND, replace(FIRST, target="cuda:sm_80")]
     first, second = KERNEL.configs
-    assert find_binary(known, KERNEL, second, "cuda:sm_90") is SECOND
-    assert find_binary(known, KERNEL, first, "cuda:sm_80") is known[2]
-    assert find_binary(known, KERNEL, second, "cuda:sm_80") is None
-    assert find_binary(known, replace(KERNEL, entry="other"), first, "cuda:sm_90") is None
+    assert find_binary(binaries, KERNEL, second, "cuda:sm_90") is SECOND
+    assert find_binary(binaries, KERNEL, first, "cuda:sm_80") is binaries[2]
+    assert find_binary(binaries, KERNEL, second, "cuda:sm_80") is None
+    assert find_binary(binaries, replace(KERNEL, entry="other"), first, "cuda:sm_90") is None
 
 
 def test_bytes_of_parameters() -> None:
@@ -84,8 +84,8 @@ def test_bytes_of_parameters() -> None:
 
 
 def test_grids_have_three_sizes_over_numbers_of_a_launch() -> None:
-    shown = [[print_expr(size) for size in ir.bound_grid(KERNEL, config)] for config in KERNEL.configs]
-    assert shown == [["ceildiv(n, 32)", "rows", "1"], ["to_int(ratio*64)", "n", "1"]]
+    grids = [[print_expr(size) for size in ir.bound_grid(KERNEL, config)] for config in KERNEL.configs]
+    assert grids == [["ceildiv(n, 32)", "rows", "1"], ["to_int(ratio*64)", "n", "1"]]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Damage inside entries, in a file that is sealed again: nothing but our errors comes out of `load`."""
+"""Damage inside entries of a file that is sealed again: `load` raises only coded errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ ENTRIES = ["program.json", "signature.json", "tuning.json", "metadata.json", "co
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ENTRIES)
 def test_damaged_entries_are_refused_or_read(tmp_path: Path, name: str) -> None:
-    """What is read after all is a program that can be printed; hashes of constants are held against the program."""
+    """Loads a damaged file: the result is a printable program with matching hashes of constants, or an
+    error."""
     path, bad, rng = tmp_path / "m.wir", tmp_path / "bad.wir", random.Random(name)
     wrapper_ir.save(make_artifact(), path)
     refused = 0

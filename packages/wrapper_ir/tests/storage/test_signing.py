@@ -1,4 +1,5 @@
-"""Signatures of files: whoever has the author's public key notices every change, another author, and none."""
+"""Signatures of files: the author's public key detects every change, another author, and a missing
+signature."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ from wrapper_ir_tools.cli.main import main
 
 
 def write_keys(folder: Path, name: str, password: bytes = b"") -> tuple[Path, Path]:
-    """The paths of a new private key and its public one."""
+    """Writes a new private key and its public key; returns their paths."""
     key = Ed25519PrivateKey.generate()
     private, public = folder / f"{name}.pem", folder / f"{name}.pub.pem"
     encryption = BestAvailableEncryption(password) if password else NoEncryption()
@@ -75,7 +76,7 @@ def test_read_back(signed: Path, keys: tuple[Path, Path]) -> None:
 def test_missing_and_other_keys(signed: Path, keys: tuple[Path, Path], tmp_path: Path) -> None:
     _, other = write_keys(tmp_path, "other")
     assert code_of(signed, other) == "WIR715"
-    wrapper_ir.save(wrapper_ir.load(signed), signed)  # a new file, which nobody has signed
+    wrapper_ir.save(wrapper_ir.load(signed), signed)  # a new, unsigned file
     assert code_of(signed, keys[1]) == "WIR714"
 
 
@@ -91,7 +92,7 @@ def test_signed_again(signed: Path, keys: tuple[Path, Path], tmp_path: Path) -> 
 
 
 def test_every_damaged_byte_is_refused_without_a_key(signed: Path, tmp_path: Path) -> None:
-    """The seal covers the signature, too."""
+    """Detects a damaged signature, because the seal covers it."""
     data, bad, rng = signed.read_bytes(), tmp_path / "bad.wir", random.Random(3)
     comment = range(len(data) - 300, len(data))
     for at in [*comment, *(rng.randrange(len(data)) for _ in range(500))]:
@@ -102,7 +103,7 @@ def test_every_damaged_byte_is_refused_without_a_key(signed: Path, tmp_path: Pat
 
 
 def seal_again(data: bytearray) -> bytes:
-    """What an attacker does who has no key: the seal is made to fit."""
+    """Refuses a file that an attacker changed and sealed again without the key."""
     with memoryview(data) as view, container_module._archive(view) as archive:
         skip = container_module._streamed_range(archive, view)
         seal = container_module._seal_digest(view, skip)
@@ -130,7 +131,7 @@ def test_every_changed_byte_is_refused_though_it_is_sealed(
 def test_constants_are_hashed_where_a_key_is_given(
     signed: Path, keys: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """Their bytes are in the manifest's hash, and the option to skip that does not count here."""
+    """Hashes the constants' bytes even if the options skip that."""
     data = bytearray(signed.read_bytes())
     blob = bytes(make_artifact().constants["weight"].buffer)
     data[data.index(blob)] ^= 1
@@ -148,8 +149,8 @@ def test_another_files_signature(signed: Path, keys: tuple[Path, Path], tmp_path
     wrapper_ir.sign(other, keys[0])
     length = container_module._SIGNATURE_LENGTH
     at = -length - container_module._SEAL_LENGTH
-    data, taken = bytearray(signed.read_bytes()), other.read_bytes()[at : at + length]
-    data[at : at + length] = taken
+    data, signature = bytearray(signed.read_bytes()), other.read_bytes()[at : at + length]
+    data[at : at + length] = signature
     signed.write_bytes(seal_again(data))
     assert code_of(signed, keys[1]) == "WIR715"
 
@@ -165,7 +166,7 @@ def test_a_signature_that_is_taken_off(signed: Path, keys: tuple[Path, Path]) ->
 
 
 def test_nothing_is_decoded_before_the_signature(keys: tuple[Path, Path], tmp_path: Path) -> None:
-    """A file with an unsafe name and no manifest to speak of: what is said is that it is not signed."""
+    """Reports the missing signature before an unsafe name and an empty manifest."""
     path = tmp_path / "m.wir"
     write_container(path, [Entry("program.json", (b"{",), 1)], {"format": "wir-artifact"})
     assert code_of(path, keys[1]) == "WIR714"
@@ -182,8 +183,8 @@ def test_damaged_files_are_not_signed(signed: Path, keys: tuple[Path, Path]) -> 
 
 def test_keys_that_cannot_be_used(signed: Path, keys: tuple[Path, Path], tmp_path: Path) -> None:
     rsa = tmp_path / "rsa.pem"
-    made = generate_private_key(65537, 2048)
-    rsa.write_bytes(made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    key = generate_private_key(65537, 2048)
+    rsa.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     locked, _ = write_keys(tmp_path, "locked", b"secret")
     for private in (rsa, keys[1], tmp_path / "absent.pem", locked, b"no key"):
         with pytest.raises(ArtifactError) as raised:
@@ -197,12 +198,12 @@ def test_keys_that_cannot_be_used(signed: Path, keys: tuple[Path, Path], tmp_pat
 
 
 def test_without_the_library(signed: Path, keys: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    found = builtins.__import__
+    original = builtins.__import__
 
     def without(name: str, *args: object, **kwargs: object) -> ModuleType:
         if name.startswith("cryptography"):
             raise ImportError(name)
-        return found(name, *args, **kwargs)  # type: ignore[arg-type]  # handed on as they came
+        return original(name, *args, **kwargs)  # type: ignore[arg-type]  # handed on as they came
 
     monkeypatch.setattr(builtins, "__import__", without)
     wrapper_ir.load(signed)
@@ -213,8 +214,8 @@ def test_without_the_library(signed: Path, keys: tuple[Path, Path], monkeypatch:
 
 def test_commands(signed: Path, keys: tuple[Path, Path], tmp_path: Path) -> None:
     def wir(*args: object, text: str = "") -> tuple[int, str]:
-        done = CliRunner().invoke(main, [str(a) for a in args], input=text)
-        return done.exit_code, done.output
+        result = CliRunner().invoke(main, [str(a) for a in args], input=text)
+        return result.exit_code, result.output
 
     plain = tmp_path / "plain.wir"
     wrapper_ir.save(make_artifact(), plain)

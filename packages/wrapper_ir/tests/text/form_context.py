@@ -1,4 +1,4 @@
-"""Makes a whole program around lines of a function body, declaring whatever they mention."""
+"""Builds a whole program around lines of a function body, with declarations of all names."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from wrapper_ir.errors import ParseError
 GOLDEN = Path(__file__).parent / "golden"
 _LIMIT = 100
 _TYPES = {"%t": "results", "%e": "event", "%p": "bool", "%pool": "storage(4096)"}
-"""Types that names stand for; all others are tensors."""
+"""Types of values by name; all others are tensors."""
 
 
 def every_op() -> str:
-    """The text of a program that has every op, type and kind of argument."""
+    """Returns the text of a program with every op, type and kind of argument."""
     return (GOLDEN / "every_op.wir.txt").read_text(encoding="utf-8")
 
 
 def program_of(lines: str) -> Program:
-    """A program whose main has these ops; values become parameters and symbols declarations as they are missed."""
+    """Returns a program whose main has these ops; undefined values become parameters, undeclared symbols
+    declarations."""
     values: dict[str, None] = {}
     symbols: dict[str, None] = {}
     for _ in range(_LIMIT):

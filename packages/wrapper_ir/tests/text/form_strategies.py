@@ -1,7 +1,7 @@
-"""Hypothesis strategies of programs that need not be valid: every field of every op takes any value that has a text.
+"""Hypothesis strategies of programs, valid or not: every field of every op takes any value with a text form.
 
-What they respect is what the forms rely on: names are unique where they are looked up, values are defined before they
-are used, symbols are declared.
+What they respect is what the forms rely on: names are unique where they are looked up, values are defined
+before they are used, symbols are declared.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ _args: st.SearchStrategy[ir.Arg] = st.recursive(
 
 
 class _Scope:
-    """What one function's ops may mention; defines values under unique names."""
+    """Names in scope of one function's ops; defines values under unique names."""
 
     def __init__(self, draw: Draw, symbols: dict[str, SymKind], outer: list[ir.Value]) -> None:
         self.draw = draw
@@ -111,16 +111,16 @@ class _Scope:
         self.usable = [Sym(n, k) for n, k in symbols.items() if n.isidentifier() and n not in RESERVED_NAMES]
 
     def define(self, type: TypeT, wish: str | None = None) -> ir.Value[TypeT]:
-        taken = {v.name for v in self.values}
+        existing = {v.name for v in self.values}
         name = self.draw(names) if wish is None else wish
-        while name in taken:
+        while name in existing:
             name += "_"
         value = ir.Value(name, type)
         self.values.append(value)
         return value
 
     def bind(self, x: Any) -> Any:  # Any: whatever a strategy of a field makes
-        """`x` with placeholders replaced by symbols and values of this scope."""
+        """Replaces placeholders in `x` by symbols and values of this scope."""
         match x:
             case tuple():
                 return tuple(self.bind(item) for item in x)
@@ -136,15 +136,15 @@ class _Scope:
                 return x
 
     def tensor(self) -> ir.TensorType:
-        """A tensor type, contiguous where the strategy gives no strides."""
-        drawn: ir.TensorType = self.draw(_tensors)
-        sizes = self.bind(drawn.sizes)
-        strides = self.bind(drawn.strides) or ir.contiguous_strides(sizes)
-        return ir.TensorType(drawn.dtype, sizes, strides, drawn.device)
+        """Returns a tensor type, contiguous if the strategy draws no strides."""
+        type: ir.TensorType = self.draw(_tensors)
+        sizes = self.bind(type.sizes)
+        strides = self.bind(type.strides) or ir.contiguous_strides(sizes)
+        return ir.TensorType(type.dtype, sizes, strides, type.device)
 
     def storage(self) -> ir.StorageType:
-        drawn: ir.StorageType = self.draw(_storages)
-        return ir.StorageType(self.bind(drawn.nbytes), drawn.device, drawn.space, drawn.alignment)
+        type: ir.StorageType = self.draw(_storages)
+        return ir.StorageType(self.bind(type.nbytes), type.device, type.space, type.alignment)
 
     def any_type(self) -> ir.Type:
         match self.draw(st.integers(0, 2)):
@@ -153,24 +153,24 @@ class _Scope:
             case 1:
                 return self.storage()
             case _:
-                found: ir.Type = self.draw(_other_types)
-                return found
+                type: ir.Type = self.draw(_other_types)
+                return type
 
     def type_of(self, accepts: tuple[type, ...]) -> ir.Type:
-        """A type of one of these classes."""
+        """Returns a type of one of these classes."""
         cls = self.draw(st.sampled_from(accepts))
         if cls is ir.TensorType:
             return self.tensor()
-        found: ir.Type = self.storage() if cls is ir.StorageType else self.draw(_of_class[cls])
-        return found
+        result: ir.Type = self.storage() if cls is ir.StorageType else self.draw(_of_class[cls])
+        return result
 
     def operand(self, accepts: tuple[type, ...]) -> ir.Value | None:
-        """A value in scope of one of these types."""
+        """Returns a value in scope of one of these types."""
         fitting = [v for v in self.values if isinstance(v.type, accepts)]
         return self.draw(st.sampled_from(fitting)) if fitting else None
 
     def field(self, field: ir.FieldSpec) -> Any:  # Any: the field's own type
-        """Something for a field; None where there is nothing (no operand, no symbol)."""
+        """Returns the content of a field; None if the scope has none (no operand, no symbol)."""
         if field.role is ir.Role.SYMBOL:
             return self.draw(st.sampled_from(sorted(self.symbols))) if self.symbols else None
         if field.role is ir.Role.USE:
@@ -183,46 +183,48 @@ class _Scope:
         return self.bind(self.draw(_FIELDS[field.hint] if strategy is None else strategy))
 
     def ops(self) -> tuple[ir.Op, ...]:
-        """An op, or an allocation with its view."""
+        """Returns an op, or an allocation with its view."""
         cls = self.draw(st.sampled_from([*ir.OPS, ir.AllocStorage]))
         prov = self.draw(st.just(ir.Provenance()) | provenances)
         if cls is ir.AllocStorage:
             return self.alloc(prov)
         return self.op(cls, prov)
 
-    def shapes(self, found: dict[str, Any]) -> tuple[Any, ...] | None:  # Any: see `op`
-        """As many lists of sizes as there are tensors, of which there is one at least."""
-        return tuple(self.bind(self.draw(_size_lists)) for _ in found["tensors"]) or None
+    def shapes(self, fields: dict[str, Any]) -> tuple[Any, ...] | None:  # Any: see `op`
+        """Returns one list of sizes per tensor; None without a tensor."""
+        return tuple(self.bind(self.draw(_size_lists)) for _ in fields["tensors"]) or None
 
     def op(self, cls: type[ir.OpBase], prov: ir.Provenance) -> tuple[ir.Op, ...]:
-        found: dict[str, Any] = {"prov": prov}  # Any: fields of any type
+        fields: dict[str, Any] = {"prov": prov}  # Any: fields of any type
         spec = ir.op_spec(cls)
         for field in spec.fields:
             if field.role is not ir.Role.DEF:
-                found[field.name] = self.shapes(found) if field.hint == _SHAPES else self.field(field)
-                if found[field.name] is None and field.role is not ir.Role.ARG:
+                fields[field.name] = self.shapes(fields) if field.hint == _SHAPES else self.field(field)
+                if fields[field.name] is None and field.role is not ir.Role.ARG:
                     return ()
         for field in spec.results:
             count = {ir.Shape.ONE: 1, ir.Shape.OPTIONAL: self.draw(st.integers(0, 1))}.get(field.shape)
-            made = [
+            results = [
                 self.define(self.type_of(field.accepts))
                 for _ in range(self.draw(st.integers(0, 2)) if count is None else count)
             ]
-            found[field.name] = tuple(made) if field.shape is ir.Shape.MANY else made[0] if made else None
+            fields[field.name] = (
+                tuple(results) if field.shape is ir.Shape.MANY else results[0] if results else None
+            )
         make: type[Any] = cls  # Any: its fields are known here only by their annotations
-        op: ir.Op = make(**found)
+        op: ir.Op = make(**fields)
         return (op,)
 
     def alloc(self, prov: ir.Provenance) -> tuple[ir.Op, ...]:
-        """Mostly such that the one-line form fits, with a fault now and then."""
+        """Returns an allocation and a view, which usually but not always have the one-line form."""
         draw = self.draw
         type_ = self.tensor()
         name = draw(names)
         while name in {v.name for v in self.values}:
             name += "_"
         fits = draw(st.booleans()) and len(type_.sizes) == len(type_.strides)
-        made = ir.StorageType(ir.extent_bytes(type_), type_.device) if fits else self.storage()
-        storage = self.define(made, f"{name}.s")
+        host = ir.StorageType(ir.extent_bytes(type_), type_.device) if fits else self.storage()
+        storage = self.define(host, f"{name}.s")
         alloc = ir.AllocStorage(
             result=storage,
             purpose=draw(st.sampled_from(ir.AllocPurpose)),
@@ -272,7 +274,7 @@ externs = st.builds(
 
 @st.composite
 def programs(draw: Draw) -> ir.Program:
-    """Programs that have a text and a JSON form, valid or not."""
+    """Returns programs with a text and a JSON form, valid or not."""
     declared = draw(
         st.lists(
             st.builds(

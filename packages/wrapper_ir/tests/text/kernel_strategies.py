@@ -1,4 +1,4 @@
-"""Random kernels of every kind: anything that can be written down, whether it means something or not."""
+"""Random kernels of every kind, valid or not: anything with a text form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Codecs from annotations, on classes that only this test knows; and the steps from version to version."""
+"""Codecs from annotations, on classes of this test, and upgrades between versions."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ drawings = st.builds(
 
 
 class Depth:
-    """All that these classes need of a context."""
+    """The context of these classes."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -220,7 +220,7 @@ def test_one_definition_a_name() -> None:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class TunedCppKernel(ir.CppKernel):
-    """A kernel with a field that nothing else knows."""
+    """A kernel with a new field."""
 
     kind: ClassVar[str] = "tuned_cpp"
     unroll: tuple[int, ...] = ()
@@ -246,7 +246,7 @@ def test_a_new_field_needs_nothing_else() -> None:
 
 
 def _every_field(cls: type[Any], **known: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    """Instances of a dataclass: each field as its annotation says, those with defaults too."""
+    """Returns instances of a dataclass, with every field drawn by its annotation."""
     inferred: dict[str, Any] = dict.fromkeys((f.name for f in dataclasses.fields(cls)), ...)
     return st.builds(cls, **(inferred | known))
 
@@ -281,7 +281,7 @@ ONE = Int(1)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Blend(ir.OpBase):
-    """An op that only this test knows."""
+    """An op of this test."""
 
     first: ir.Use[ir.TensorType]
     others: ir.Uses[ir.TensorType] = ()
@@ -361,7 +361,7 @@ TEST = Envelope(
 
 
 def _older(version: str) -> dict[str, Json]:
-    """A program as versions t1 and t2 would have it."""
+    """Returns a program in the form of versions t1 and t2."""
     document: dict[str, Json] = json.loads(to_json(parse_program(every_op())))
     document |= {"version": version, "target": {"device": "cuda", "arch": "sm_90"}}
     if version == "t1":
@@ -373,9 +373,10 @@ def _older(version: str) -> dict[str, Json]:
 def test_older_documents_are_upgraded_step_by_step(version: str) -> None:
     text = json.dumps(_older(version))
     program = load(text, lambda o: decode_program(o, TEST))
-    known = parse_program(every_op())
+    expected = parse_program(every_op())
     assert (program.target.device.type, program.target.arch) == ("cuda", "sm_90")
-    assert dataclasses.replace(program, target=known.target) == known  # optional fields are carried along
+    # optional fields are preserved
+    assert dataclasses.replace(program, target=expected.target) == expected
 
 
 def test_versions_without_a_way_are_refused_by_name() -> None:

@@ -114,7 +114,7 @@ def _changed(change: Callable[[Json], None]) -> str:
 
 
 def _op(tag: str, change: Callable[[Json], None]) -> Callable[[Json], None]:
-    """A change of the first op with this tag."""
+    """Returns a change of the first op with this tag."""
     return lambda d: change(next(op for op in d["functions"][0]["body"] if op["op"] == tag))
 
 
@@ -183,9 +183,10 @@ REFUSED = [
 
 
 _CONTEXT = {"WIR013", "WIR014", "WIR506", "WIR507", "WIR551", "WIR552"}
-"""What the rest of the document decides, which a JSON Schema cannot know."""
+"""Faults that depend on the rest of the document, which a JSON Schema cannot express."""
 _VALUES = ("lower", "hint", "schema", "sizes[0]")
-"""Fields where a schema accepts what the decoder does not: 1.0 for 1, NaN, 10**400, an operator without parentheses."""
+"""Fields where a schema accepts what the decoder does not: 1.0 for 1, NaN, 10**400, an operator without
+parentheses."""
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The generator of random programs: its programs are valid, varied, and the same for the same seed."""
+"""The generator of random programs: its programs are valid, varied, and reproducible by seed."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def test_many_programs_are_valid(seed: int, executable: bool, hostile: bool) -> 
 
 
 def test_every_op_is_used() -> None:
-    found = {type(op) for seed in range(60) for f in _program(seed).functions for op in f.body}
-    assert found == set(ir.OPS)
+    classes = {type(op) for seed in range(60) for f in _program(seed).functions for op in f.body}
+    assert classes == set(ir.OPS)
 
 
 def test_same_seed_same_program() -> None:

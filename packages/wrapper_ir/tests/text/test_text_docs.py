@@ -1,4 +1,4 @@
-"""Every example of `docs/text-form.md` is read."""
+"""Every example of `docs/text-form.md` parses."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def test_ops(lines: str) -> None:
 
 
 def test_all_ops_are_shown() -> None:
-    shown = {type(op) for lines in _blocks("wir-ops") for op in program_of(lines).main.body}
-    assert shown == set(ir.OPS)
+    classes = {type(op) for lines in _blocks("wir-ops") for op in program_of(lines).main.body}
+    assert classes == set(ir.OPS)
 
 
 def test_first_program_is_canonical() -> None:
@@ -40,7 +40,7 @@ def test_first_program_is_canonical() -> None:
 
 
 def test_the_error_is_as_shown() -> None:
-    (shown,) = [b for b in _blocks("text") if b.startswith("[WIR503]")]
+    (example,) = [b for b in _blocks("text") if b.startswith("[WIR503]")]
     with pytest.raises(ParseError) as caught:
         parse_program("wir 0.3\nfunc @main(%x: f32[8]) {\n  fre %x\n}\n")
-    assert str(caught.value) == shown.rstrip("\n")
+    assert str(caught.value) == example.rstrip("\n")

@@ -151,9 +151,9 @@ def test_whole_message() -> None:
 def test_long_lines_are_cut() -> None:
     with pytest.raises(ParseError) as caught:
         parse_program(f"{HEAD}func @main(%x: f32[8]) {{\nlaunch @k({'%x, ' * 500}%y)\n}}\n")
-    shown, caret = caught.value.message.splitlines()[1:3]
-    assert len(shown) < 130
-    assert shown[caret.index("^") :].startswith("%y)")
+    excerpt, caret = caught.value.message.splitlines()[1:3]
+    assert len(excerpt) < 130
+    assert excerpt[caret.index("^") :].startswith("%y)")
 
 
 def test_place_behind_a_source_block() -> None:

@@ -1,4 +1,4 @@
-"""What the text form looks like."""
+"""Examples of the text form."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def test_the_golden_program_has_every_op() -> None:
 
 
 def _documented() -> list[tuple[str, str]]:
-    """(op class, form) of every form that an op's docstring gives behind `Text:`."""
-    found = []
+    """Returns (op class, form) of every form in an op's docstring after `Text:`."""
+    examples = []
     for cls in ir.OPS:
         text = inspect.getdoc(cls) or ""
         for form in re.findall(r"`([^`]+)`", text[text.index("Text:") :]):
             if " = " in form or form.split()[0] in op_words(ir.OPS):
-                found.append((cls.__name__, form))
-    return found
+                examples.append((cls.__name__, form))
+    return examples
 
 
 @pytest.mark.parametrize(("name", "form"), _documented())
@@ -71,8 +71,8 @@ def test_forms_in_docstrings(name: str, form: str) -> None:
 )
 def test_spelling(text: str, printed: str | None) -> None:
     lines = print_function(program_of(text).main, program_of(text)).splitlines()[1:-1]
-    wanted = text if printed is None else printed
-    assert [line.strip() for line in lines] == wanted.splitlines()
+    expected = text if printed is None else printed
+    assert [line.strip() for line in lines] == expected.splitlines()
 
 
 def test_line_ends_of_other_systems() -> None:

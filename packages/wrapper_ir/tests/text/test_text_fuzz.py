@@ -1,4 +1,4 @@
-"""Damaged text and JSON: either it is a program, which then has a form again, or a WirError says what is wrong."""
+"""Damaged text and JSON: the result is a program that has a form again, or a WirError."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _TOKENS = (
 
 
 def _mutate(text: str, rng: random.Random) -> str:
-    """One random change of a few characters, tokens or lines."""
+    """Returns the text after one random change of a few characters, tokens or lines."""
     start = rng.randrange(len(text) + 1)
     end = min(len(text), start + rng.choice((0, 0, 1, 1, 3, 20)))
     match rng.randrange(6):

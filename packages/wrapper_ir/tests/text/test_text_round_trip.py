@@ -1,4 +1,4 @@
-"""`parse_program(print_program(p)) == p`, and JSON likewise, for valid programs and for any that have a form."""
+"""Round trips of text and JSON, for valid programs and for all others that have a form."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_any_programs(program: Program) -> None:
 @pytest.mark.conformance
 @pytest.mark.parametrize("thousand", range(10))
 def test_many_valid_programs(thousand: int) -> None:
-    """10,000 seeds, each once, in parts that workers share."""
+    """Tests 10,000 seeds, split into parts for parallel workers."""
     for seed in range(1000 * thousand, 1000 * (thousand + 1)):
         _round_trip(_valid(seed, executable=seed % 2 == 0))
 

@@ -1,4 +1,4 @@
-"""Printing and reading take linear time, and importing the package takes next to none."""
+"""Printing and parsing take linear time, and importing the package loads little."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wrapper_ir_tools.testing.catalogue import RELU
 
 
 def _chain(ops: int) -> Program:
-    """A program of about `ops` ops with fifty different types and a provenance for each step."""
+    """Returns a program of about `ops` ops with fifty different types and a provenance for each step."""
     b = ProgramBuilder()
     b.symbol(ir.SymbolDef(name="s0"))
     f = b.function("main")
@@ -36,7 +36,7 @@ def _chain(ops: int) -> Program:
 
 
 def _seconds(run: Callable[[], object]) -> float:
-    """The best of three."""
+    """Returns the best time of three runs."""
     times = []
     for _ in range(3):
         start = time.process_time()
@@ -74,9 +74,9 @@ def test_import_is_light() -> None:
         "import sys, json, wrapper_ir; before = sorted(sys.modules); wrapper_ir.parse_program('wir 0.3');"
         "wrapper_ir.to_json; print(json.dumps([before, sorted(sys.modules)]))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    bare, used = json.loads(done.stdout)
-    assert not {"sympy", "torch", "numpy"} & set(used)
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    bare, loaded = json.loads(process.stdout)
+    assert not {"sympy", "torch", "numpy"} & set(loaded)
     assert {m for m in bare if m.startswith("wrapper_ir.")} == {
         "wrapper_ir.support",
         "wrapper_ir.support.lazy",
