@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from torch.utils import _pytree as pytree
 
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.export.combinations import traced_combinations
+from inductor_frontend.export.empty_sizes import layouts_of_empty_tensors
 from inductor_frontend.export.exported import export_model
 from inductor_frontend.export.mixed_up import refuse_mixed_up
 from inductor_frontend.export.torch_export import any_size
@@ -41,8 +43,9 @@ def eager_run(
     """
     options = options or CaptureOptions()
     refuse_mixed_up(model)
-    with capture_session(options), sized_writes(), traced_combinations():
-        exported = export_model(model, args, kwargs, dynamic_shapes, None)
+    layouts = layouts_of_empty_tensors() if options.empty_sizes else nullcontext()
+    with capture_session(options), sized_writes(), traced_combinations(), layouts:
+        exported = export_model(model, args, kwargs, dynamic_shapes, empty_sizes=options.empty_sizes)
         with any_size():
             functional = with_joint_passes(functional_model(exported), packed_weights=options.packed_weights)
     if functional.flat.unwraps or functional.merged.windows:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from types import MappingProxyType
 from typing import Any
 
@@ -18,6 +18,7 @@ from inductor_frontend.devices.targets import capture_target
 from inductor_frontend.eager import eager_run
 from inductor_frontend.errors import CaptureError, HookError
 from inductor_frontend.export.combinations import traced_combinations
+from inductor_frontend.export.empty_sizes import layouts_of_empty_tensors
 from inductor_frontend.export.exported import export_model
 from inductor_frontend.export.mixed_up import refuse_mixed_up
 from inductor_frontend.export.state_names import StateNames, state_names
@@ -97,11 +98,11 @@ def _capture(
             f"padded_matmuls is measured on a device, but a capture for {device.target} uses none",
             hint="leave the option out, or capture a model that is on the device, without a target",
         )
-    with capture_session(options), recorded_checks() as checks, ExitStack() as stack:
-        for tracing in (device.emulated(), sized_writes(), traced_combinations()):
-            stack.enter_context(tracing)
+    with capture_session(options), recorded_checks() as checks, device.emulated(), _tracing(options):
         with blamed_on_sparse(args, kwargs):
-            exported = export_model(model, args, kwargs, dynamic_shapes, device.device)
+            exported = export_model(
+                model, args, kwargs, dynamic_shapes, device.device, empty_sizes=options.empty_sizes
+            )
         state = state_names(exported.program)
         with any_size():
             functional = functional_model(exported)
@@ -145,6 +146,14 @@ def _with_debug_pass(analyses: Analyses, options: CaptureOptions) -> Analyses:
     return analyses.after(
         run_pipeline(analyses.program, (debug_pass,), verify=options.verify, analyses=analyses)
     )
+
+
+@contextmanager
+def _tracing(options: CaptureOptions) -> Iterator[None]:
+    """Traces operators as captures do, while the context is active."""
+    layouts = layouts_of_empty_tensors() if options.empty_sizes else nullcontext()
+    with sized_writes(), traced_combinations(), layouts:
+        yield
 
 
 def _metadata(state: StateNames, program: ir.Program) -> Mapping[str, str]:

@@ -62,9 +62,11 @@ class CaptureOptions:
     scalar_asserts: bool = True
     """Keep run-time assertions on symbols."""
     empty_sizes: bool = False
-    """Allow dynamic sizes of 0. Inductor assumes without a guard that they are positive, so a model that
-    branches on empty tensors (`if x.numel():`) may compute a wrong result. If False, a check refuses sizes of
-    0."""
+    """Allow dynamic sizes of 0. A check refuses 0 if the model asks whether a tensor is empty (`if x.numel():`).
+
+    If False, the program checks that dynamic sizes are positive, also those of `Dim("n", min=0)`, which torch
+    cannot tell from `Dim("n")`. Exported programs assume positive sizes already; capture `module()` of one.
+    """
     inplace_kernels: bool = True
     """Keep the scheduler's in-place kernels. If False, every kernel output has separate storage."""
     padding: PaddingOptions = field(default_factory=PaddingOptions)

@@ -76,10 +76,13 @@ def export_model(
     kwargs: Mapping[str, object],
     dynamic_shapes: object,
     device: torch.device | None = None,
+    *,
+    empty_sizes: bool = False,
 ) -> Exported:
     """Exports a model unless it is an exported program; raises CaptureError FE101 with torch's reason.
 
-    With a `device`, the model is traced as if it and its arguments were on that device.
+    With a `device`, the model is traced as if it and its arguments were on that device. `empty_sizes` is the
+    option of `CaptureOptions`.
     """
     if isinstance(model, ExportedProgram):
         return Exported(model if device is None else moved_program(model, device))
@@ -89,7 +92,7 @@ def export_model(
     repeated = repeated_leaves(pack((args, dict(kwargs))))
     separated = pack(separate((args, dict(kwargs))))
     with on_device(module, separated, device) as ((args, kwargs), real):
-        program = _exported(module, args, dict(kwargs), dynamic_shapes, device)
+        program = _exported(module, args, dict(kwargs), dynamic_shapes, device, empty_sizes)
         names = dim_names(module, args, kwargs, dynamic_shapes, program)
     return Exported(program, parameters, repeated, real, names)
 
@@ -100,15 +103,16 @@ def _exported(
     kwargs: dict[str, object],
     dynamic_shapes: object,
     device: torch.device | None,
+    empty_sizes: bool,
 ) -> ExportedProgram:
     """Exports by tracing the running model; if that fails, by Dynamo."""
     try:
         with _around(module) as storages, traced_kernels(), traced_streams(device):
-            program = export(module, args, kwargs, dynamic_shapes)
+            program = export(module, args, kwargs, dynamic_shapes, empty_sizes)
     except CaptureError as refusal:
         if refusal.code != "FE101":
             raise
-        fallback = export_by_dynamo(module, args, kwargs, dynamic_shapes)
+        fallback = export_by_dynamo(module, args, kwargs, dynamic_shapes, empty_sizes)
         if fallback is None:
             raise
         return fallback

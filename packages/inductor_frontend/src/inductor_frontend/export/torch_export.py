@@ -33,6 +33,7 @@ from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.export.data_predicates import TracedPredicates, is_data_predicate
+from inductor_frontend.export.empty_sizes import guard_again, nonnegative_sizes
 from inductor_frontend.torch_patches._compat import REPORTS_SIDE_EFFECTS
 from wrapper_ir.errors import WirError
 
@@ -42,6 +43,9 @@ _LIBRARY = sysconfig.get_path("stdlib")
 _SITE = os.path.join(_LIBRARY, "site-packages")  # may be inside the folder of the standard library
 
 _COMPILE = "compile it with torch.compile(model, backend='wrapper_ir'), which leaves such calls to eager mode"
+_Attempt = Callable[..., ExportedProgram]
+_Outcome = tuple[ExportedProgram | None, Exception | None]
+"""A program, or why there is none."""
 _INSTEAD = {
     "aten.equal.default": "write (a == b).all(), a tensor, instead",
     "aten.allclose.default": "write torch.isclose(a, b).all(), a tensor, instead",
@@ -60,22 +64,34 @@ def any_size() -> AbstractContextManager[None]:
     return context
 
 
+@contextmanager
+def _any_size_or_none() -> Iterator[None]:
+    with any_size(), nonnegative_sizes():
+        yield
+
+
 def export(
-    module: torch.nn.Module, args: tuple[object, ...], kwargs: Mapping[str, object], dynamic_shapes: object
+    module: torch.nn.Module,
+    args: tuple[object, ...],
+    kwargs: Mapping[str, object],
+    dynamic_shapes: object,
+    empty_sizes: bool = False,
 ) -> ExportedProgram:
     """Exports a module. Raises CaptureError FE101.
 
     If that fails for arbitrary dynamic sizes, exports again with torch's assumption that sizes are at least
-    2. Operators that torch cannot trace above autograd, such as `torch.func.grad`, are then traced below it.
+    2. With `empty_sizes`, an export without the assumption that sizes are positive comes first. Operators that
+    torch cannot trace above autograd, such as `torch.func.grad`, are then traced below it.
     """
     options: dict[str, Any] = {"args": args, "kwargs": dict(kwargs), "dynamic_shapes": dynamic_shapes}
     attempt = partial(torch.export.export, module, **options, strict=False)
+    first = _first_or_empty if empty_sizes and dynamic_shapes is not None else _first
     # The function mode is tried last: with it, torch loses track of some symbolic numbers.
-    program, failure = _first(attempt, dynamic_shapes)
+    program, failure = first(attempt, dynamic_shapes)
     if any(_asks(cause) for cause in _chain(failure)):
-        program, failure = _first(_with_predicates(attempt), dynamic_shapes)
+        program, failure = first(_with_predicates(attempt), dynamic_shapes)
     if program is None and not any(isinstance(cause, WirError) for cause in _chain(failure)):
-        program, _ = _first(
+        program, _ = first(
             partial(_export, module, **options, strict=False, pre_dispatch=False), dynamic_shapes
         )
     if program is not None:
@@ -94,7 +110,11 @@ def export(
 
 
 def export_by_dynamo(
-    module: torch.nn.Module, args: tuple[object, ...], kwargs: Mapping[str, object], dynamic_shapes: object
+    module: torch.nn.Module,
+    args: tuple[object, ...],
+    kwargs: Mapping[str, object],
+    dynamic_shapes: object,
+    empty_sizes: bool = False,
 ) -> ExportedProgram | None:
     """Exports the graph that Dynamo traces, which supports NumPy calls and numbers computed from data.
 
@@ -107,7 +127,9 @@ def export_by_dynamo(
     options: dict[str, Any] = {"args": args, "kwargs": dict(kwargs), "dynamic_shapes": dynamic_shapes}
     with warnings.catch_warnings():
         warnings.filterwarnings("error", message=".*certain side effects happened", category=UserWarning)
-        return _first(partial(torch.export.export, module, **options, strict=True), dynamic_shapes)[0]
+        attempt = partial(torch.export.export, module, **options, strict=True)
+        first = _first_or_empty if empty_sizes and dynamic_shapes is not None else _first
+        return first(attempt, dynamic_shapes)[0]
 
 
 def _all_leaves(values: tuple[object, ...]) -> bool:
@@ -115,30 +137,54 @@ def _all_leaves(values: tuple[object, ...]) -> bool:
     return all(_all_leaves(x) if type(x) is tuple else _pytree.tree_is_leaf(x) for x in values)
 
 
-def _with_predicates(attempt: Callable[[], ExportedProgram]) -> Callable[[], ExportedProgram]:
-    def attempt_with_them() -> ExportedProgram:
+def _with_predicates(attempt: _Attempt) -> _Attempt:
+    def attempt_with_them(**options: bool) -> ExportedProgram:
         with TracedPredicates():
-            return attempt()
+            return attempt(**options)
 
     return attempt_with_them
 
 
-def _first(
-    attempt: Callable[[], ExportedProgram], dynamic_shapes: object
-) -> tuple[ExportedProgram | None, Exception | None]:
+def _first(attempt: _Attempt, dynamic_shapes: object) -> _Outcome:
     """Returns the program of the first assumption about sizes that succeeds, or the error of the last one."""
-    failure: Exception | None = None
+    outcome: _Outcome = None, None
     for assumption in (any_size, nullcontext) if dynamic_shapes is not None else (nullcontext,):
-        try:
-            with assumption(), _own_transforms():
-                program = attempt()
-            _check_constants(program)
-            return program, None
-        except WirError:
-            raise
-        except Exception as error:  # torch reports its reasons in many classes
-            failure = error
-    return None, failure
+        outcome = _tried(attempt, assumption)
+        if outcome[0] is not None:
+            break
+    return outcome
+
+
+def _first_or_empty(attempt: _Attempt, dynamic_shapes: object) -> _Outcome:
+    """Like `_first`, but tries sizes that may be 0 before.
+
+    If a named dimension promises more sizes than the trace supports, that export fails. An export with
+    run-time checks instead of guards then replaces one that assumes positive sizes.
+    """
+    outcome = _tried(attempt, _any_size_or_none)
+    if outcome[0] is not None:
+        return outcome
+    outcome = _first(attempt, dynamic_shapes)
+    if outcome[0] is None:
+        return outcome
+    checking = _tried(partial(attempt, prefer_deferred_runtime_asserts_over_guards=True), _any_size_or_none)
+    if checking[0] is None:
+        return outcome
+    guard_again(checking[0])
+    return checking
+
+
+def _tried(attempt: _Attempt, assumption: Callable[[], AbstractContextManager[None]]) -> _Outcome:
+    """Returns the program of an export with this assumption about sizes, or its error. Raises WirError."""
+    try:
+        with assumption(), _own_transforms():
+            program = attempt()
+        _check_constants(program)
+        return program, None
+    except WirError:
+        raise
+    except Exception as error:  # torch reports its reasons in many classes
+        return None, error
 
 
 @contextmanager

@@ -23,7 +23,10 @@ from inductor_frontend.torch_patches.replaced import replaced
 from inductor_frontend.torch_patches.table import MESSAGES
 
 _TORCHS_OWN = "Runtime assertion failed for expression"
-_TORCH_DIR = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
+_TRACERS = tuple(
+    os.path.join(os.path.abspath(folder), "")
+    for folder in (os.path.dirname(torch.__file__), os.path.join(os.path.dirname(__file__), os.pardir))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +118,8 @@ def _text(cond: torch.SymBool, message: Callable[[], str] | None) -> str:
 
 
 def _caller() -> str:
-    """Returns the location of the innermost frame outside torch and this file."""
+    """Returns the location of the innermost frame outside torch and this package."""
     frame = sys._getframe(2)
-    while frame.f_code.co_filename.startswith(_TORCH_DIR) and frame.f_back is not None:
+    while frame.f_code.co_filename.startswith(_TRACERS) and frame.f_back is not None:
         frame = frame.f_back
     return f'File "{frame.f_code.co_filename}", line {frame.f_lineno}'

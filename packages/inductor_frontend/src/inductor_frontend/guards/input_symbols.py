@@ -16,6 +16,8 @@ from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, Interval, Sym, SymKind, ge, le, print_expr
 from wrapper_ir.ir import Item, OffsetOf, Provenance, SizeOf, StrideOf, SymbolDef, Value
 
+_EMPTY = "; empty_sizes=True allows 0"
+
 
 @dataclass(frozen=True, slots=True)
 class Fact:
@@ -158,7 +160,9 @@ def check_ranges(
         expr, place = Sym(symbol.name), _place(fact, symbol)
         prov = Provenance(frontend_name=symbol.name if fact is None else fact.value.name)
         if low is not None and (number or low > 0):
-            guards.assert_that(ge(expr, low), f"{place} is out of range", prov)
+            optional = low == 1 and not number and guards.symbols.is_assumed_positive(symbol)
+            hint = _EMPTY if optional and not guards.options.empty_sizes else ""
+            guards.assert_that(ge(expr, low), f"{place} is out of range{hint}", prov)
         if high is not None:
             guards.assert_that(le(expr, high), f"{place} is out of range", prov)
     return ranges

@@ -44,13 +44,10 @@ class Symbols:
         graph: RecordingGraph,
         function: FunctionBuilder,
         outer: Symbols | None = None,
-        *,
-        empty_sizes: bool = False,
     ) -> None:
         self._graph = graph
         self._function = function
         self._outer = outer
-        self._least = 0 if empty_sizes else 1
         self._shape_env = graph.sizevars.shape_env
         self._defined: dict[str, sympy.Symbol] = {}
         self._exprs: dict[sympy.Basic, Expr] = {}
@@ -65,8 +62,8 @@ class Symbols:
         """Declares a symbol with Inductor's range and hint."""
         lower, upper = symbol_range(self._shape_env, symbol)
         backed = not _is(symbol, _UNBACKED_TYPES)
-        if backed and symbol.is_positive:  # simplifications by sympy rely on it
-            lower = max(lower or 0, self._least)
+        if self.is_assumed_positive(symbol):
+            lower = 1
         definition = ir.SymbolDef(
             name=symbol.name,
             kind=_kind(symbol),
@@ -76,6 +73,11 @@ class Symbols:
             hint=symbol_hint(self._shape_env, symbol),
         )
         return self._function.program.symbol(definition)
+
+    def is_assumed_positive(self, symbol: sympy.Symbol) -> bool:
+        """Returns whether sympy takes a symbol for positive whose range has 0: simplifications rely on it."""
+        lower, _ = symbol_range(self._shape_env, symbol)
+        return bool(symbol.is_positive) and not _is(symbol, _UNBACKED_TYPES) and (lower or 0) < 1
 
     def define(self, symbol: sympy.Symbol | ir.SymbolDef, expr: Expr, *, if_used: bool = False) -> Expr:
         """Declares and defines a symbol unless it is defined; returns it.

@@ -77,7 +77,7 @@ class Scope:
         self.callees: dict[str, Callee] = {}
         """Functions that this one calls in several places, by Inductor's name of the subgraph."""
         callers = None if outer is None else outer.symbols
-        self.symbols: Symbols = Symbols(graph, self.function, callers, empty_sizes=shared.options.empty_sizes)
+        self.symbols: Symbols = Symbols(graph, self.function, callers)
         self.guards = FunctionGuards(
             graph=graph,
             function=self.function,

@@ -66,6 +66,19 @@ _ORDERS_STREAMS = "2.12, 2.13, 2.14, 2.15"
 
 # --- while a model is exported
 
+SIZE_SYMBOLS = PatchPoint(
+    "torch.fx.experimental.symbolic_shapes",
+    "make_symbol",
+    "sizes are positive to sympy, which then decides without a guard that a tensor is not empty",
+)
+LAYOUT_QUESTIONS = PatchPoint(
+    "torch.fx.experimental.sym_node:SymNode",
+    "guard_bool",
+    "operators in C++ ask whether a tensor is empty to copy less, and the answer is a guard",
+)
+MODEL_LAYOUT_QUESTIONS = PatchPoint(
+    "torch:Tensor", "is_contiguous", "what a model asks itself stays a guard", adds=True
+)
 MESSAGES = PatchPoint(
     "torch", "_check_with", "the message of a check is dropped if its condition is symbolic"
 )

@@ -1,0 +1,115 @@
+"""Sizes that may be 0: torch takes the symbol of every size for positive, without a guard."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import sympy
+import torch
+from torch.export import ExportedProgram
+
+from inductor_frontend.torch_patches._compat import detect_shape_env
+from inductor_frontend.torch_patches.replaced import replaced
+from inductor_frontend.torch_patches.table import (
+    FAKE_RESULTS,
+    LAYOUT_QUESTIONS,
+    MODEL_LAYOUT_QUESTIONS,
+    SIZE_SYMBOLS,
+)
+
+# Any in this file: torch's own functions and their arguments.
+
+
+@contextmanager
+def nonnegative_sizes() -> Iterator[None]:
+    """While the context is active, sympy takes symbols of sizes for nonnegative instead of positive. A model that asks whether a
+    tensor is empty then adds a guard, and so does a reduction that needs elements."""
+    make, fake = SIZE_SYMBOLS.own(), FAKE_RESULTS.own()
+
+    def make_symbol(*args: Any, **assumptions: Any) -> Any:
+        if assumptions.get("positive"):
+            assumptions |= {"positive": None, "nonnegative": True}
+        return make(*args, **assumptions)
+
+    def dispatch(mode: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if func in _NEED_ELEMENTS:
+            _check_elements(func, args, kwargs)
+        return fake(mode, func, types, args, kwargs)
+
+    changes = SIZE_SYMBOLS.by(make_symbol=make_symbol), FAKE_RESULTS.by(_dispatch_impl=dispatch)
+    with replaced(*changes):
+        yield
+
+
+_aten = torch.ops.aten
+_NEED_ELEMENTS = frozenset(
+    (
+        *(_aten.max.default, _aten.min.default, _aten.max.dim, _aten.min.dim),  # eager mode raises
+        *(_aten.var_mean.correction, _aten.std_mean.correction),  # Inductor's mean of nothing is 0, not NaN
+    )
+)
+"""Reductions whose kernels give numbers for no elements; torch's fake kernels of the others check them."""
+
+
+def _check_elements(operator: Any, args: Any, kwargs: Any) -> None:
+    tensor = args[0]
+    named = (kwargs or {}).get("dim", args[1] if len(args) > 1 else None)
+    dims = [named] if isinstance(named, int) else named or range(tensor.dim())
+    count = math.prod(tensor.size(dim) for dim in dims) if tensor.dim() else 1
+    check: Callable[..., None] = torch._check  # torch has no types for it
+    check(count != 0, lambda: f"{operator} needs elements")
+
+
+@contextmanager
+def layouts_of_empty_tensors() -> Iterator[None]:
+    """While the context is active, operators in C++ lay an empty tensor out like any other. They ask whether a tensor is empty
+    to copy less (an empty tensor is contiguous), not to compute other values; the answer "no" adds no guard. What a model
+    asks itself, also by `is_contiguous`, is a guard."""
+    guard, contiguous = LAYOUT_QUESTIONS.own(), MODEL_LAYOUT_QUESTIONS.own()
+    asking: list[None] = []
+
+    def guard_bool(node: Any, file: str, line: int) -> Any:
+        known = _if_not_empty(node.expr) if file.endswith(_OPERATORS) and not asking else None
+        return guard(node, file, line) if known is None else known
+
+    def is_contiguous(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        if sys._getframe(1).f_globals.get("__name__", "").startswith("torch."):
+            return contiguous(tensor, *args, **kwargs)
+        asking.append(None)
+        try:
+            return contiguous(tensor, *args, **kwargs)
+        finally:
+            asking.pop()
+
+    changes = (
+        LAYOUT_QUESTIONS.by(guard_bool=guard_bool),
+        MODEL_LAYOUT_QUESTIONS.by(is_contiguous=is_contiguous),
+    )
+    with replaced(*changes):
+        yield
+
+
+def guard_again(program: ExportedProgram) -> None:
+    """Lets torch guard what later stages assume about sizes of a program that was exported with run-time checks in place of
+    guards: stages after the export would lose such checks."""
+    env = detect_shape_env([node.meta.get("val") for node in program.graph.nodes])
+    if env is not None:
+        env.settings = replace(env.settings, prefer_deferred_runtime_asserts_over_guards=False)
+
+
+_OPERATORS = "SymInt.h"  # comparisons in C++; checks in C++ name other files
+
+
+def _if_not_empty(question: sympy.Basic) -> bool | None:
+    """The answer to `expr == 0` or `expr != 0` for sizes that are all positive; None for other questions, and if even that does
+    not tell."""
+    if not isinstance(question, sympy.Eq | sympy.Ne) or sympy.S.Zero not in question.args:
+        return None
+    symbols = [s for s in question.free_symbols if s.is_nonnegative and not s.is_positive]
+    found = question.xreplace({s: sympy.Symbol(s.name, integer=True, positive=True) for s in symbols})
+    return bool(found) if found in (sympy.true, sympy.false) else None
