@@ -1,4 +1,4 @@
-"""Roots and effects of calls: whose storage a value may live in."""
+"""Roots of values and effects of calls in the alias analysis."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def _program(text: str) -> ir.Program:
 
 
 def _roots(program: ir.Program) -> tuple[dict[str, tuple[str, ...]], Aliasing]:
-    found = Analyses(program).aliasing(program.main)
-    return {v.name: tuple(r.name for r in roots) for v, roots in found.roots.items()}, found
+    aliasing = Analyses(program).aliasing(program.main)
+    return {v.name: tuple(r.name for r in roots) for v, roots in aliasing.roots.items()}, aliasing
 
 
 def _effects(program: ir.Program, result: str) -> ir.Effects:
@@ -79,9 +79,9 @@ def test_branches_that_return_different_things_give_a_result_that_may_alias_any_
     assert _names(effects.fresh) == []
     assert [(a.name, b.name) for a, b in effects.may_alias] == [("r", "x"), ("r", "w")]
     assert _names(effects.writes) == ["y"]
-    roots, found = _roots(program)
+    roots, aliasing = _roots(program)
     assert set(roots["r"]) == {"r", "x", "w"}
-    assert {v.name for v in found.uncertain} == {"r"}
+    assert {v.name for v in aliasing.uncertain} == {"r"}
 
 
 def test_a_call_that_returns_its_argument_is_that_argument() -> None:
@@ -106,9 +106,9 @@ func @two(%x: f32[8]) {
 }
 """
     )
-    roots, found = _roots(program)
+    roots, aliasing = _roots(program)
     assert roots["b"] == ("a",)
-    assert [v.name for v in found.owned] == ["a"]
+    assert [v.name for v in aliasing.owned] == ["a"]
 
 
 def test_a_storage_that_is_moved_in_and_returned_is_the_callers_again() -> None:
@@ -163,13 +163,13 @@ def test_elements_of_nested_results() -> None:
 }
 """
     )
-    roots, found = _roots(program)
-    uncertain = {v.name for v in found.uncertain}
+    roots, aliasing = _roots(program)
+    uncertain = {v.name for v in aliasing.uncertain}
     assert {"half", "same"} <= uncertain
     assert {"x"} < set(roots["half"])
     assert roots["other"] == ("other",)
     assert roots["a"] == roots["b"] == ("a",)
-    assert {v.name for v in found.owned} == {"x", "other", "a"}
+    assert {v.name for v in aliasing.owned} == {"x", "other", "a"}
 
 
 def test_set_storage_lets_both_storages_go() -> None:
@@ -181,5 +181,5 @@ def test_set_storage_lets_both_storages_go() -> None:
 }
 """
     )
-    _, found = _roots(program)
-    assert {v.name for v in found.escaped} == {"x", "r"}
+    _, aliasing = _roots(program)
+    assert {v.name for v in aliasing.escaped} == {"x", "r"}

@@ -1,4 +1,4 @@
-"""Out arguments of accumulating matmuls may be what is added to, and nothing else that is read."""
+"""The out argument of an accumulating matmul may be the tensor that it adds to, and no other operand."""
 
 from __future__ import annotations
 

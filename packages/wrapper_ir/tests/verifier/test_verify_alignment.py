@@ -1,4 +1,4 @@
-"""Where tensors begin: what is proved free of charge, what is refused, and which checks are left for a run."""
+"""Alignment of tensors: facts that are proved, programs that are refused, and checks at run time."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ func @at_8(%s: storage(64)) {
 
 
 def program(body: str, more: str = "") -> ir.Program:
-    """`main` over an input and a storage that the program made."""
+    """`main` with an input and a storage that it allocates."""
     lines = "\n  ".join(body.split("; "))
     text = f"""func @main(%x: f32[s0, 4]) {{
   define s0 = size(%x, 0)
@@ -66,19 +66,19 @@ def program(body: str, more: str = "") -> ir.Program:
     return made
 
 
-def checks(made: ir.Program) -> list[str]:
-    """The checks that are left of a valid program, which is valid with them and needs no more."""
-    assert not check(made)
-    left = [
+def checks(valid: ir.Program) -> list[str]:
+    """The run-time checks of a valid program, which is valid with them and then needs no others."""
+    assert not check(valid)
+    remaining = [
         f"%{c.tensors[0].name} {c.alignment}" if isinstance(c, ir.AssertLayout) else str(c.condition)
-        for c in missing_checks(made)
+        for c in missing_checks(valid)
         if isinstance(c, ir.AssertLayout) or "WIR20" in c.message
     ]
-    checked = insert_checks(made)
+    checked = insert_checks(valid)
     assert not check(checked)
     assert insert_checks(checked) is checked
     assert parse_program(print_program(checked)) == checked
-    return left
+    return remaining
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_left_for_a_run(body: str, left: list[str]) -> None:
 )
 def test_refused(body: str, code: str) -> None:
     more = CALLEE if "@f" in body else SPLIT if "@at_8" in body else ""
-    assert [found.code for found in check(program(body, more))] == [code]
+    assert [diagnostic.code for diagnostic in check(program(body, more))] == [code]
 
 
 LOOP = """
@@ -181,42 +181,42 @@ func @body(%a: f32[4]) {
 
 
 def test_loops_carry_what_they_were_given_and_what_they_make() -> None:
-    left = {
+    names = {
         c.tensors[0].name
         for c in missing_checks(parse_program(HEAD + LOOP))
         if isinstance(c, ir.AssertLayout)
     }
-    assert left == {"a", "r"}
+    assert names == {"a", "r"}
     aligned = LOOP.replace("carried(%x)", "carried(%w)")
     assert not [c for c in missing_checks(parse_program(HEAD + aligned)) if isinstance(c, ir.AssertLayout)]
 
 
 def test_a_parameter_takes_any_storage_unless_it_says_more() -> None:
     callee = SPLIT.replace("+ 8 ", "")
-    given = "%q = alloc_storage 64; call_subgraph @at_8(%q); free %q"
-    assert not checks(program(given, callee))
+    even = "%q = alloc_storage 64; call_subgraph @at_8(%q); free %q"
+    assert not checks(program(even, callee))
     odd = "%p = alloc_storage 128 pool; %q = slot %p + 8 : 64; call_subgraph @at_8(%q); free %q; free %p"
-    assert [found.code for found in check(program(odd, callee))] == ["WIR202"]
+    assert [diagnostic.code for diagnostic in check(program(odd, callee))] == ["WIR202"]
     assert not check(program(odd, SPLIT))
     stated = callee.replace("storage(64)", "storage(64 align(16))")
-    assert not checks(program(given, stated))
-    assert [found.code for found in check(program(odd, stated))] == ["WIR093", "WIR202"]
+    assert not checks(program(even, stated))
+    assert [diagnostic.code for diagnostic in check(program(odd, stated))] == ["WIR093", "WIR202"]
 
 
 def test_a_slot_says_its_alignment_where_it_does_not_follow() -> None:
-    made = program(
+    parsed = program(
         "%p = alloc_storage 512 align(32) pool; %a = slot %p + 48 : 16; %b = slot %p + s0*8 : 8; "
         "%c = slot %p + 96 : 8 align(4); free %a; free %b; free %c; free %p"
     )
-    slots = [v.type for op in made.main.body if isinstance(op, ir.Slot) for v in ir.results(op)]
+    slots = [v.type for op in parsed.main.body if isinstance(op, ir.Slot) for v in ir.results(op)]
     assert [t.alignment for t in slots if isinstance(t, ir.StorageType)] == [16, 8, 4]
-    assert print_program(made).count("align(") == 2
+    assert print_program(parsed).count("align(") == 2
 
 
 def test_nothing_is_analysed_where_no_kernel_relies_on_addresses() -> None:
     text = HEAD.replace(" divisible(16)", "").replace(" divisible(64)", "")
-    made = parse_program(text + "func @main(%x: f32[4]) {\n  launch @r(%x)\n  return\n}\n")
-    assert not Analyses(made).get(analyse_alignment).pointers
+    parsed = parse_program(text + "func @main(%x: f32[4]) {\n  launch @r(%x)\n  return\n}\n")
+    assert not Analyses(parsed).get(analyse_alignment).pointers
 
 
 def test_congruences() -> None:

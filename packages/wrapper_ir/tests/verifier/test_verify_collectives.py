@@ -1,4 +1,4 @@
-"""What may be done while a collective is in flight; what may not is among the invalid programs."""
+"""Valid uses of memory while a collective is in flight; invalid uses are among the invalid programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which arguments of a launch may share bytes: in-place pairs, from one first byte on, and overlaps, in any position."""
+"""Arguments of a launch that may share bytes: in-place pairs with one first byte, and overlaps in any position."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_what_a_launch_may_share(name: str, given: tuple[str, str]) -> None:
 
 
 def test_two_outputs_in_one_place_of_an_input() -> None:
-    """Either is legal, both are not: the second is not a pair of the first."""
+    """Each pair is valid alone, but not both: the second output is not a pair of the first."""
     text = """wir 0.3
 target cpu
 

@@ -39,9 +39,9 @@ func @main(%x: f32[8]) {
 
 
 def _code(path: Path) -> str:
-    found = _CODE.match(path.read_text(encoding="utf-8"))
-    assert found is not None, f"{path.name} must start with its code"
-    return found[1]
+    match = _CODE.match(path.read_text(encoding="utf-8"))
+    assert match is not None, f"{path.name} must start with its code"
+    return match[1]
 
 
 def _with_op(program: ir.Program, position: int, op: ir.Op) -> ir.Program:
@@ -113,17 +113,17 @@ def test_file_is_refused_with_its_code(path: Path) -> None:
         assert error.code in ("WIR013", "WIR014", "WIR096")
         assert error.code == _code(path)
         return
-    found = check(program)
-    assert [d.code for d in found][:1] == [_code(path)], "\n".join(map(str, found))
-    assert found[0].check == RULES[found[0].code].check
+    diagnostics = check(program)
+    assert [d.code for d in diagnostics][:1] == [_code(path)], "\n".join(map(str, diagnostics))
+    assert diagnostics[0].check == RULES[diagnostics[0].code].check
 
 
 @pytest.mark.parametrize("code", BUILT)
 def test_built_program_is_refused_with_its_code(code: str) -> None:
     valid = parse_program(VALID)
     assert check(valid) == ()
-    found = check(BUILT[code](valid))
-    assert [d.code for d in found][:1] == [code], "\n".join(map(str, found))
+    diagnostics = check(BUILT[code](valid))
+    assert [d.code for d in diagnostics][:1] == [code], "\n".join(map(str, diagnostics))
 
 
 def test_every_rule_has_a_case() -> None:
@@ -135,8 +135,8 @@ def test_every_rule_has_a_case() -> None:
 def test_constant_and_value_of_one_name() -> None:
     valid = parse_program(VALID)
     hidden = ir.Constant(value=ir.Value("a", valid.constants[0].value.type))
-    found = check(dataclasses.replace(valid, constants=(*valid.constants, hidden)))
-    assert found[0].code == "WIR011"
+    diagnostics = check(dataclasses.replace(valid, constants=(*valid.constants, hidden)))
+    assert diagnostics[0].code == "WIR011"
 
 
 def test_error_shows_the_op_in_its_surroundings_and_its_source() -> None:
@@ -144,12 +144,12 @@ def test_error_shows_the_op_in_its_surroundings_and_its_source() -> None:
     text += '\nprovenance\n  #1 nodes("relu_3") ops("aten.relu.default") at("model.py:12")\n'
     with pytest.raises(VerificationError) as caught:
         verify(parse_program(text))
-    found = caught.value.diagnostics[0]
-    assert caught.value.code == found.code == "WIR083"
-    assert (found.function, found.op_index) == ("main", 2)
-    assert found.source == "relu_3, aten.relu.default, model.py:12"
-    assert "launch @k(%x)\n  ^^^" in found.context
-    assert "%b = ensure_aligned" in found.context
+    diagnostic = caught.value.diagnostics[0]
+    assert caught.value.code == diagnostic.code == "WIR083"
+    assert (diagnostic.function, diagnostic.op_index) == ("main", 2)
+    assert diagnostic.source == "relu_3, aten.relu.default, model.py:12"
+    assert "launch @k(%x)\n  ^^^" in diagnostic.context
+    assert "%b = ensure_aligned" in diagnostic.context
 
 
 def test_every_finding_is_reported_at_once() -> None:
@@ -200,8 +200,8 @@ func @main(%x: f32[8], %y: f32[8], %none: f32[0]) {
   return
 }
 """
-    found = [d.code for d in check(parse_program(text))]
-    assert "WIR026" not in found
+    codes = [d.code for d in check(parse_program(text))]
+    assert "WIR026" not in codes
 
 
 def test_a_window_without_elements_holds_none_twice() -> None:
@@ -221,7 +221,7 @@ func @main(%x: f32[8], %y: f32[5, 0]) {
 
 
 def test_a_loop_may_fill_a_buffer_row_by_row() -> None:
-    """It reads what it has itself written; a kernel that writes some rows is said to read the others."""
+    """It reads what it wrote itself; a kernel that writes some rows is declared to read the others."""
     text = """wir 0.3
 target cpu
 

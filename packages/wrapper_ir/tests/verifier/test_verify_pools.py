@@ -1,4 +1,4 @@
-"""What it takes to see that slots which are there at once share no bytes, and which run-time checks are left."""
+"""Work to prove that live slots share no bytes, and the checks that remain for run time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wrapper_ir.verifier.obligations import Size
 
 
 class Counted(int):
-    """A number that counts how often it is compared."""
+    """A number that counts its comparisons."""
 
     count = 0
 
@@ -28,30 +28,30 @@ POOL = ir.Value("pool", ir.StorageType(mul(1 << 20, Sym("s0"))))
 
 
 def tenant(number: int, start: int, nbytes: int, unit: Expr) -> Tenant:
-    """A slot at so many units."""
+    """A slot whose start and bytes are in units."""
     slot = ir.Value(f"s{number}", ir.StorageType(mul(nbytes, unit)))
-    made = Tenant.of(ir.Slot(pool=POOL, result=slot, offset=mul(start, unit)))
-    return dataclasses.replace(made, low=Counted(made.low), high=Counted(made.high))
+    slot_tenant = Tenant.of(ir.Slot(pool=POOL, result=slot, offset=mul(start, unit)))
+    return dataclasses.replace(slot_tenant, low=Counted(slot_tenant.low), high=Counted(slot_tenant.high))
 
 
 def not_asked(one: Size, other: Size) -> bool:
-    raise AssertionError("no proof is needed where sizes are numbers times one factor")
+    raise AssertionError("no proof is needed if sizes are numbers times one factor")
 
 
 def comparisons(slots: int, live: int, unit: Expr) -> int:
-    """Of `slots` slots, of which `live` are there at once and each lies where one ended before."""
-    found, there = Tenants(not_asked), list[Tenant]()
+    """The number of comparisons for `slots` slots; `live` of them exist at once, and each reuses the place of another."""
+    tenants, live_slots = Tenants(not_asked), list[Tenant]()
     places = [64 * n for n in range(live)]
     random.Random(0).shuffle(places)
     Counted.count = 0
     for number in range(slots):
-        if len(there) == live:
-            found.remove(there.pop(0))
-        made = tenant(number, places[number % live], 64, unit)
-        at = found.place(made)
-        assert not found.near(made, at)
-        found.add(made, at)
-        there.append(made)
+        if len(live_slots) == live:
+            tenants.remove(live_slots.pop(0))
+        new = tenant(number, places[number % live], 64, unit)
+        at = tenants.place(new)
+        assert not tenants.near(new, at)
+        tenants.add(new, at)
+        live_slots.append(new)
     return Counted.count
 
 
@@ -59,34 +59,33 @@ def comparisons(slots: int, live: int, unit: Expr) -> int:
 def test_a_slot_is_compared_with_few_others(unit: Expr) -> None:
     few, many = comparisons(2_000, 16, unit), comparisons(2_000, 512, unit)
     assert many < 3 * few
-    assert (
-        many < 2_000 * 2 * 2 * 10
-    )  # a look-up and a removal, each a binary search among 512 with two comparisons a step
+    # a look-up and a removal, each a binary search among 512 with two comparisons a step
+    assert many < 2_000 * 2 * 2 * 10
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_place_is_found_where_no_slot_overlaps(seed: int) -> None:
     rng = random.Random(seed)
-    found, there = Tenants(not_asked), list[Tenant]()
+    tenants, live = Tenants(not_asked), list[Tenant]()
 
     def overlaps(one: Tenant) -> bool:
-        return any(one.low < other.high and other.low < one.high for other in there)
+        return any(one.low < other.high and other.low < one.high for other in live)
 
     for number in range(300):
-        if there and rng.random() < 0.4:
-            found.remove(there.pop(rng.randrange(len(there))))
-        made = tenant(number, rng.randrange(200), rng.randrange(1, 30), Int(1))
-        at = found.place(made)
-        assert (at is None) == overlaps(made)
+        if live and rng.random() < 0.4:
+            tenants.remove(live.pop(rng.randrange(len(live))))
+        new = tenant(number, rng.randrange(200), rng.randrange(1, 30), Int(1))
+        at = tenants.place(new)
+        assert (at is None) == overlaps(new)
         if at is None:
-            assert set(found.near(made, at)) == set(there)
+            assert set(tenants.near(new, at)) == set(live)
         else:
-            found.add(made, at)
-            there.append(made)
+            tenants.add(new, at)
+            live.append(new)
 
 
 def test_slots_of_several_factors_are_compared_with_their_neighbours() -> None:
-    """Sums of symbols are not numbers times one factor: as many proofs as a binary search takes."""
+    """Sums of symbols are not numbers times one factor, so they need as many proofs as steps of a binary search."""
     count = 0
 
     def proves(one: Size, other: Size) -> bool:
@@ -94,13 +93,13 @@ def test_slots_of_several_factors_are_compared_with_their_neighbours() -> None:
         count += 1
         return prove_le(one, other, {"s0": Interval(1, None), "s1": Interval(1, None)})
 
-    found, both = Tenants(proves), add(Sym("s0"), Sym("s1"))
+    tenants, both = Tenants(proves), add(Sym("s0"), Sym("s1"))
     for number in [*range(0, 64, 2), *range(1, 64, 2)]:
         slot = ir.Value(f"s{number}", ir.StorageType(mul(4, Sym(f"s{number % 2}"))))
-        made = Tenant.of(ir.Slot(pool=POOL, result=slot, offset=mul(4 * number, both)))
-        at = found.place(made)
-        assert not found.near(made, at)
-        found.add(made, at)
+        new = Tenant.of(ir.Slot(pool=POOL, result=slot, offset=mul(4 * number, both)))
+        at = tenants.place(new)
+        assert not tenants.near(new, at)
+        tenants.add(new, at)
     assert count < 64 * 2 * 7
 
 

@@ -1,4 +1,4 @@
-"""The verifier has an answer for every program object, sound or not, and its time is linear in the ops."""
+"""The verifier never raises, whatever a program object contains, and its time is linear in the ops."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ JUNK: tuple[Any, ...] = (  # Any: that is the point
 
 
 def _spoil(thing: Any, rng: random.Random, depth: int = 0) -> Any:  # Any: any part of a program
-    """One field somewhere inside becomes something that does not belong there."""
+    """Replaces one nested field by an object of a wrong type."""
     if isinstance(thing, tuple) and thing and rng.random() < 0.95:
         i = rng.randrange(len(thing))
         return (*thing[:i], _spoil(thing[i], rng, depth + 1), *thing[i + 1 :])

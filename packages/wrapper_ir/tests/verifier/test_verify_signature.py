@@ -196,9 +196,9 @@ def test_the_valid_one_is() -> None:
 
 @pytest.mark.parametrize(("code", "fields"), CASES)
 def test_refused_with_its_code(code: str, fields: dict[str, Any]) -> None:
-    found = check(changed(**fields))
-    assert [d.code for d in found][:1] == [code], "\n".join(map(str, found))
-    assert found[0].check == SIGNATURE_RULES[code].check
+    diagnostics = check(changed(**fields))
+    assert [d.code for d in diagnostics][:1] == [code], "\n".join(map(str, diagnostics))
+    assert diagnostics[0].check == SIGNATURE_RULES[code].check
     with pytest.raises(VerificationError, match=code):
         verify(changed(**fields))
 
@@ -220,5 +220,5 @@ def test_bare_artifacts_are_valid() -> None:
 
 def test_random_artifacts_are_valid() -> None:
     for seed in range(20):
-        found = check(random_artifact(random.Random(seed), 12))
-        assert found == (), "\n".join(map(str, found))
+        diagnostics = check(random_artifact(random.Random(seed), 12))
+        assert diagnostics == (), "\n".join(map(str, diagnostics))

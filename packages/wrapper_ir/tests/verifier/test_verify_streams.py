@@ -1,4 +1,4 @@
-"""Streams that use parts of one storage, and whose memory lasts until they have met."""
+"""Streams that use parts of one storage, and the lifetime of memory that several streams use."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_parts_that_do(change: tuple[str, str]) -> None:
 
 
 def test_what_several_streams_use_lasts_until_the_end() -> None:
-    """`%x` and `%s`: nothing says that they may be given back where they are used last."""
+    """`%x` and `%s` may not be freed after their last use, because another stream may still use them."""
     derived = print_program(DeriveFrees().run(parse_program(PARTS)))
     lines = [line.strip() for line in derived.splitlines()]
     end = lines.index("return %c")
@@ -129,7 +129,7 @@ def _call(**parts: str) -> str:
     ids=["inside", "before", "after", "outside"],
 )
 def test_streams_of_a_callee_that_meet(parts: dict[str, str]) -> None:
-    """Whether the callee or its caller makes them."""
+    """The result is the same if the callee or its caller allocates the memory."""
     assert found(_call(**parts)) == []
 
 
@@ -207,7 +207,7 @@ func @body(%x: f32[8], %go: bool[]) {
 
 
 def test_frees_wait_for_what_a_callee_leaves() -> None:
-    """What a callee uses on another stream lasts until its caller has joined it."""
+    """Memory that a callee uses on another stream lives until its caller has joined the stream."""
     text = _call(FORK=FORK, AFTER=JOIN).replace("  launch @f(%x, %a)\n  free %a.s\n", "")
     derived = DeriveFrees().run(parse_program(text))
     assert check(derived) == ()

@@ -1,4 +1,4 @@
-"""What may be done with symmetric memory: its ids are free again after their end, and slots of one memory go together."""
+"""Valid uses of symmetric memory: ids are free after their storage ends, and slots of one memory may be lent together."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ func @f(%x: f32[16], %s: storage(64, symmetric("g", 3))) {
   return
 }
 """
-"""Memory that is symmetric, and memory of which the program does not say where it lies."""
+"""Arguments in symmetric memory, and in memory of an unknown kind."""
 IN_A_POOL = """
 extern "my::sum(Tensor input, str group) -> Tensor" symmetric(input)
 
@@ -133,7 +133,7 @@ func @main(%x: f32[16]) {
   return %r
 }
 """
-"""A memory pool may be one of symmetric memory."""
+"""A memory pool may contain symmetric memory."""
 
 
 GIVEN_ON = """
@@ -159,7 +159,7 @@ func @main(%x: f32[16]) {
   return %sum
 }
 """
-"""After an operator that waits for all processes; and bytes beside those that another process may still read."""
+"""Allocations after an operator that waits for all processes, and next to bytes that another process may still read."""
 
 
 @pytest.mark.parametrize(
