@@ -1,4 +1,4 @@
-"""Wrapper IR to Python source that a person would enjoy reading, and to a callable."""
+"""Converts Wrapper IR to readable Python source, and to a callable."""
 
 from py_wrapper.emit.program import EmittedModule
 from py_wrapper.emitter import EMITTER, PythonEmitter, compile, emit, write

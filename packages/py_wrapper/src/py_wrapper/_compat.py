@@ -1,12 +1,11 @@
-"""Private names of torch that emitted modules rely on; present and alike in torch 2.11 to 2.15."""
+"""Private names of torch that emitted modules use. They exist unchanged in torch 2.11 to 2.15."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 FAST_IMPORTS: Mapping[str, str] = {
-    # Entry points of torch's own compiled code, two to four times as fast as their public counterparts;
-    # present and alike in torch 2.11 to 2.15.
+    # Entry points of torch's compiled code, two to four times as fast as their public counterparts.
     "empty_cpu": "empty_cpu = torch._C._dynamo.guards._empty_strided_cpu",
     "empty_cuda": "empty_cuda = torch._C._dynamo.guards._empty_strided_cuda",
     "empty_pinned": (

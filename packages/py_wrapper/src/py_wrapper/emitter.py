@@ -1,4 +1,4 @@
-"""The entry point `python` of `wrapper_ir.emitters`."""
+"""Entry point `python` of `wrapper_ir.emitters`."""
 
 from __future__ import annotations
 
@@ -25,22 +25,23 @@ from wrapper_ir_runtime.parts import CONSTANTS
 def emit(
     artifact: Artifact, options: PyOptions | None = None, analyses: Analyses | None = None
 ) -> EmittedModule:
-    """The Python module for an artifact, as text, with its kernels as files of their own. `analyses` is the program's memo,
-    where the caller has one.
+    """Returns the Python module for an artifact as text, with its kernels as separate files. `analyses` is an
+    existing memo of the program.
 
-    The program must be valid (`wrapper_ir.verify`). Raises VerificationError (WIR1nn) for a signature that does not fit it,
-    NotSupportedError (WIR91n) for what needs a GPU and EmitError (PY1nn) for what a verifier would have refused.
+    The program must be valid (`wrapper_ir.verify`). Raises VerificationError (WIR1nn) for a signature that
+    does not match it, NotSupportedError (WIR91n) for programs that need a GPU, and EmitError (PY1nn) for
+    programs that the verifier refuses.
     """
     return emit_module(artifact, options or PyOptions(), analyses)
 
 
 def write(artifact: Artifact, folder: str | Path, options: PyOptions | None = None) -> tuple[Path, ...]:
-    """Writes a folder that runs on its own: the module, its kernels (compiled ones as well) and its constants; the module
-    comes first.
+    """Writes a folder that runs without the artifact: the module, its kernels (including compiled ones) and
+    its constants. Returns the files, the module first.
 
-    Files of that name are replaced, never written into, so that modules which use them go on. Raises CacheError PY202
-    where it cannot be written, and ArtifactError WIR711 where a constant is packed for this machine, WIR713 where a
-    constant's mapped file was written since.
+    Existing files are replaced, never overwritten, so that running modules continue to use the old ones.
+    Raises CacheError PY202 if the folder cannot be written, ArtifactError WIR711 if a constant is packed for
+    this machine, and WIR713 if a constant's mapped file was modified.
     """
     artifact.check_portable()
     check_files(artifact.mapped_files())
@@ -64,11 +65,11 @@ def write(artifact: Artifact, folder: str | Path, options: PyOptions | None = No
 def compile(
     artifact: Artifact, options: PyOptions | None = None, analyses: Analyses | None = None
 ) -> CompiledProgram:
-    """A callable with the model's own signature and result structure; its attribute `boxed` takes `main`'s flat
-    arguments in a list, which it empties, and returns a tuple.
+    """Returns a callable with the model's signature and result structure. Its attribute `boxed` takes
+    `main`'s flat arguments in a list, which it empties, and returns a tuple.
 
-    Immutable constants share the artifact's memory; mutable ones are the callable's own state. Raises what `emit`
-    raises, CacheError, PluginError for kernels without a runtime, and what kernel runtimes raise.
+    Immutable constants share the artifact's memory; mutable ones are state of the callable. Raises the errors
+    of `emit`, CacheError, PluginError for kernels without a runtime, and the errors of kernel runtimes.
     """
     options = options or PyOptions()
     module = load_module(emit(artifact, options, analyses), artifact, options)
@@ -84,15 +85,15 @@ class PythonEmitter:
     name: str = field(default="python", init=False)
 
     def emit(self, artifact: Artifact) -> EmittedModule:
-        """`emit`."""
+        """See `emit`."""
         return emit(artifact, self.options)
 
     def write(self, artifact: Artifact, folder: Path) -> tuple[Path, ...]:
-        """`write`."""
+        """See `write`."""
         return write(artifact, folder, self.options)
 
     def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> CompiledProgram:
-        """`compile`; `guarded` adds to what the options say."""
+        """See `compile`; `guarded` is combined with the option."""
         return compile(artifact, self._guarded(guarded))
 
     def emitted_texts(
@@ -106,7 +107,7 @@ class PythonEmitter:
         return replace(self.options, guarded=self.options.guarded | guarded)
 
     def relocate(self, program: CompiledProgram, artifact: Artifact, folder: Path) -> tuple[Path, ...]:
-        """`relocate`."""
+        """See `relocate`."""
         return relocate(program, folder)
 
     def with_operators(self, policy: OperatorPolicy) -> PythonEmitter:
@@ -132,4 +133,4 @@ class PythonEmitter:
 
 
 EMITTER = PythonEmitter()
-"""With default options."""
+"""The emitter with default options."""

@@ -1,6 +1,6 @@
-"""Every exception that py_wrapper raises, each with a stable code (PYnnn).
+"""Exceptions that py_wrapper raises, each with a stable code (PYnnn).
 
-What the target cannot do is wrapper_ir's NotSupportedError (WIR91n), what fails at run time its ExecutionError.
+Limits of the target are wrapper_ir's NotSupportedError (WIR91n); failures at run time are its ExecutionError.
 """
 
 from __future__ import annotations
@@ -12,15 +12,16 @@ from wrapper_ir.errors import WirError
 
 class _Place(Protocol):
     def place(self) -> str:
-        """The op in its surroundings."""
+        """Returns the op in its context."""
 
 
 class PyWrapperError(WirError):
-    """Base of this package's own errors."""
+    """Base class of this package's errors."""
 
 
 class EmitError(PyWrapperError):
-    """A program cannot be written as Python: it is not valid (PY101), or its signature does not fit it (PY102)."""
+    """Error of writing a program as Python: the program is not valid (PY101), or its signature does not match
+    it (PY102)."""
 
     def __init__(self, code: str, message: str, scope: _Place | None = None) -> None:
         text = message if scope is None else f"{message}\n{scope.place()}"
@@ -28,4 +29,5 @@ class EmitError(PyWrapperError):
 
 
 class CacheError(PyWrapperError):
-    """Files cannot be written: a module that is not text (PY201), into an output folder (PY202), or moved to another one (PY203)."""
+    """Error of writing files: a module that is not text (PY201), into an output folder (PY202), or of moving
+    them to another one (PY203)."""

@@ -12,7 +12,7 @@ _VERBS = {"run_and_save_rng_state": "saving_state", "run_with_rng_state": "with_
 
 
 def callee_text(operator: str, overload: str) -> str:
-    """The same callable as a Python expression."""
+    """Returns the operator as one callable expression."""
     outer = python_attribute(f"torch.ops.{HIGHER_ORDER}", operator)
     if operator not in RUNNERS:
         return outer
@@ -23,6 +23,6 @@ def callee_text(operator: str, overload: str) -> str:
 
 
 def callee_name(operator: str, overload: str) -> str:
-    """A readable name for it."""
+    """Returns a readable variable name for the operator."""
     names = inner_operator(overload) if operator in RUNNERS else None
     return f"{names[1]}_{_VERBS[operator]}" if names else f"{operator}_values"

@@ -1,7 +1,7 @@
-"""From an emitted module to a callable.
+"""Loading of emitted modules.
 
-The module is written to the cache on disk first, so that debuggers, profilers and tracebacks find its source
-under a name that stays the same from run to run. Constants stay in memory.
+The module is first written to the cache on disk, so that debuggers, profilers and tracebacks find its source
+under a stable name. Constants stay in memory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from wrapper_ir_torch import resolve
 
 
 def place_in_cache(emitted: EmittedModule, options: PyOptions) -> Path:
-    """The module's file in the cache, written unless it is there as emitted; raises CacheError PY201, StoreError."""
+    """Returns the module's file in the cache, and writes it if it is missing; raises CacheError PY201,
+    StoreError."""
     texts = {f"{emitted.name}.py": emitted.source, **emitted.files}
     digest = hashlib.sha256()
     for name in sorted(texts):
@@ -40,13 +41,14 @@ def place_in_cache(emitted: EmittedModule, options: PyOptions) -> Path:
         with store.ensure(digest.hexdigest(), lambda folder: write_files(folder, emitted)) as entry:
             return entry.folder / f"{emitted.name}.py"
     except UnicodeEncodeError as error:
-        raise CacheError("PY201", f"the module is not text that a file can hold: {error}") from error
+        raise CacheError("PY201", f"the module is not text that a file can store: {error}") from error
 
 
 def write_files(folder: Path, emitted: EmittedModule) -> list[Path]:
-    """Writes the module and its kernels, each file atomically, the module last; returns the files, the module first."""
-    written = [_write(folder / name, text) for name, text in emitted.files.items()]
-    return [_write(folder / f"{emitted.name}.py", emitted.source), *written]
+    """Writes the module and its kernels, each file atomically, the module last. Returns the files, the module
+    first."""
+    files = [_write(folder / name, text) for name, text in emitted.files.items()]
+    return [_write(folder / f"{emitted.name}.py", emitted.source), *files]
 
 
 def _write(path: Path, text: str) -> Path:
@@ -63,9 +65,9 @@ def _write(path: Path, text: str) -> Path:
 
 
 def load_module(emitted: EmittedModule, artifact: Artifact, options: PyOptions) -> ModuleType:
-    """Executes the module, with the artifact's constants as they are in memory.
+    """Executes the module with the artifact's constants in memory.
 
-    It is not entered into `sys.modules`: every load is a module of its own, with its own state.
+    It is not added to `sys.modules`: each load creates another module, with separate state.
     """
     for extern in emitted.externs:
         resolve(extern)  # raises NotSupportedError before anything else happens
@@ -84,7 +86,7 @@ def load_module(emitted: EmittedModule, artifact: Artifact, options: PyOptions) 
     module.__spec__ = spec
     module.__file__ = str(path)
     exec(compile(emitted.source, str(path), "exec"), module.__dict__)
-    # Dynamo would import the module by its name to trace into it, and cannot see what kernels write.
+    # Dynamo would import the module by name to trace it, and cannot observe the writes of kernels.
     keep_from_dynamo(torch, module.forward, inspect.unwrap(module.forward), module.boxed)
     return module
 

@@ -1,4 +1,4 @@
-"""The torch `Machine`: what the reference interpreter asks of a tensor library."""
+"""Torch implementation of `Machine`, the tensor library of the reference interpreter."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from wrapper_ir import ir
 from wrapper_ir.artifact import TensorData
 from wrapper_ir.artifact.group_ranks import GroupRanks
 from wrapper_ir.errors import ExecutionError, NotSupportedError
+from wrapper_ir.expr import Expr, evaluate
 from wrapper_ir.plugins.protocols import CallerTensors, LoadedKernel
 from wrapper_ir_lowering.storages import NO_GROUP_MEMORY, lacks_group_memory
 from wrapper_ir_runtime import agree
 from wrapper_ir_torch import (
+    DTYPE_OF,
     DTYPES,
     LAYOUTS,
     MEMORY_FORMATS,
@@ -42,7 +44,7 @@ def _extent(sizes: Sequence[int], strides: Sequence[int]) -> int:
 
 
 class TorchMachine:
-    """Tensors are `torch.Tensor`, storages one-dimensional `uint8` tensors. Nothing is recorded for autograd."""
+    """Machine over `torch.Tensor`; storages are one-dimensional `uint8` tensors. Autograd records nothing."""
 
     name = "torch"
 
@@ -56,8 +58,8 @@ class TorchMachine:
         if type.is_group_memory:
             place = torch_device(type.device), type.space.group, type.space.alloc_id
             memory = SYMMETRIC_MEMORY if type.is_symmetric else REGISTERED_MEMORY
-            made = memory.tensor((nbytes,), (1,), _U8, *place)
-            return made.zero_() if zero else made
+            storage = memory.tensor((nbytes,), (1,), _U8, *place)
+            return storage.zero_() if zero else storage
         make = torch.zeros if zero else torch.empty
         pinned = type.space.kind is ir.MemoryKind.PINNED and torch.cuda.is_available()
         return make(nbytes, dtype=_U8, device=torch_device(type.device), pin_memory=pinned)
@@ -80,8 +82,8 @@ class TorchMachine:
     def view(
         self, source: Tensor, type: ir.TensorType, sizes: Sequence[int], strides: Sequence[int], offset: int
     ) -> Tensor:
-        """See `Machine`; raises ExecutionError WIR924 for an offset that is not a multiple of the item size, and torch's
-        own error for a view that leaves its storage."""
+        """See `Machine`; raises ExecutionError WIR924 for an offset that is not a multiple of the item size,
+        and torch's own error for a view that exceeds its storage."""
         dtype = DTYPES[type.dtype]
         start = source.storage_offset() * source.element_size() + offset
         if start % type.dtype.itemsize:
@@ -94,7 +96,8 @@ class TorchMachine:
             return base.as_strided(tuple(sizes), tuple(strides), start // type.dtype.itemsize)
 
     def constant(self, data: TensorData, type: ir.TensorType, mutable: bool, alignment: int) -> Tensor:
-        """See `Machine`; immutable constants share the data's memory where that is aligned. Raises ExecutionError WIR929 for too few bytes."""
+        """See `Machine`; immutable constants share the data's memory if it is aligned. Raises ExecutionError
+        WIR929 for too few bytes."""
         sizes, strides = [_static(e) for e in type.sizes], [_static(e) for e in type.strides]
         dtype = DTYPES[type.dtype]
         need = _extent(sizes, strides) * type.dtype.itemsize
@@ -134,7 +137,7 @@ class TorchMachine:
     def set_storage(self, target: Tensor, source: Tensor) -> None:
         """See `Machine`."""
         with torch.no_grad():
-            target.set_(source)  # type: ignore[call-overload]  # the stubs know storages only
+            target.set_(source)  # type: ignore[call-overload]  # the stubs accept storages only
 
     def clone(self, tensor: Tensor) -> Tensor:
         """See `Machine`."""
@@ -153,11 +156,11 @@ class TorchMachine:
 
     # Any: nested Python structures of tensors and numbers, as operators take and return them
     def call_extern(self, extern: ir.ExternDef, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """See `Machine`; raises NotSupportedError WIR914 for an operator that torch does not know."""
+        """See `Machine`; raises NotSupportedError WIR914 for an operator that torch does not have."""
         with torch.no_grad():
             return resolve(extern).call()(*args, **kwargs)
 
-    def native(self, arg: ir.Arg) -> Any:
+    def native(self, arg: ir.Arg) -> object:
         """See `Machine`."""
         match arg:
             case ir.DType():
@@ -171,7 +174,7 @@ class TorchMachine:
             case _:
                 raise ExecutionError("WIR927", f"torch has no object for {arg!r}")
 
-    def launch(self, kernel: LoadedKernel, args: Sequence[Any], grid: tuple[int, ...]) -> None:
+    def launch(self, kernel: LoadedKernel, args: Sequence[object], grid: tuple[int, ...]) -> None:
         """See `Machine`."""
         kernel(*args, *grid)
 
@@ -218,7 +221,7 @@ class TorchMachine:
     def layout_matches(
         self, tensor: Tensor, type: ir.TensorType, sizes: Sequence[int], strides: Sequence[int]
     ) -> bool:
-        """See `Machine`. Strides of empty tensors are free as well, as in torch's own check."""
+        """See `Machine`. Strides of empty tensors are ignored, as in torch's check."""
         if tensor.dim() != len(sizes) or any(a != b for a, b in zip(tensor.size(), sizes)):
             return False
         if tensor.numel() == 0:
@@ -235,7 +238,7 @@ class TorchMachine:
         """See `Machine`."""
         dense = tensor.detach().to("cpu").contiguous()
         raw = ctypes.string_at(dense.data_ptr(), dense.numel() * dense.element_size())
-        return TensorData(_DTYPE_OF[tensor.dtype], memoryview(raw))
+        return TensorData(DTYPE_OF[tensor.dtype], memoryview(raw))
 
     def mark(self, device: ir.Device) -> torch.cuda.Event:
         """See `wrapper_ir_tools.profile.TimingMachine`."""
@@ -259,11 +262,8 @@ class TorchMachine:
         return isinstance(x, Tensor)
 
 
-_DTYPE_OF: Mapping[torch.dtype, ir.DType] = {native: ours for ours, native in DTYPES.items()}
-
-
-def _static(e: Any) -> int:  # Any: an expression; constants have static layouts
-    return int(e.value)
+def _static(e: Expr) -> int:
+    return int(evaluate(e, {}))  # constants have static layouts
 
 
 TORCH_MACHINE = TorchMachine()

@@ -9,27 +9,27 @@ from wrapper_ir.support.quoting import python_attribute, python_string
 from wrapper_ir_torch import HIGHER_ORDER
 
 LOOK_UP = "torch_operators"
-"""The function of `wrapper_ir_torch` that has the operators of a namespace."""
+"""The function of `wrapper_ir_torch` that returns the operators of a namespace."""
 
 
 def overload_text(name: str) -> str:
-    """The Python expression of an operator."""
+    """Returns the Python expression of an operator."""
     namespace, operator, overload = ir.overload_path(name)
     if namespace == HIGHER_ORDER:
         return higher_order.callee_text(operator, overload)
-    found = python_attribute("torch.ops", namespace)
+    text = python_attribute("torch.ops", namespace)
     if is_symmetric(name):
-        found = f"{LOOK_UP}({python_string(namespace)})"
-    return python_attribute(python_attribute(found, operator), overload)
+        text = f"{LOOK_UP}({python_string(namespace)})"
+    return python_attribute(python_attribute(text, operator), overload)
 
 
 def is_symmetric(name: str) -> bool:
-    """Whether torch registers an operator only where somebody asks for it, which `LOOK_UP` does."""
+    """Returns whether torch registers an operator on import of a module only, which `LOOK_UP` imports."""
     return ir.overload_path(name)[0] == symmetric_operators.NAMESPACE
 
 
 def short_overload(name: str) -> str:
-    """A readable name for an operator, as a Python variable."""
+    """Returns a readable variable name for an operator."""
     namespace, operator, overload = ir.overload_path(name)
     if namespace == HIGHER_ORDER:
         return higher_order.callee_name(operator, overload)

@@ -1,4 +1,4 @@
-"""What a caller may choose about emitted Python."""
+"""Options of emitted Python."""
 
 from __future__ import annotations
 
@@ -13,17 +13,20 @@ from wrapper_ir_runtime import FindRuntime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PyOptions:
-    """`name` is the module's name (and its file's, in a folder).
+    """Options of `emit`, `write` and `compile`. `name` is the name of the module and of its file.
 
-    `comments` writes source ops above the lines that compute them. `check_results` holds the layouts of results that
-    operators allocate against their declared types. `persistent_buffers` holds the memory of intermediate results of
-    fixed sizes from call to call, for each stream: calls neither allocate nor make views, and the memory is not free
-    in between. `recordings` is how many recordings a recordable function may have at a time, on a device that records (see
-    `wrapper_ir_runtime.Recorded`); with 0 it is called as any other. `repeated_operators`: the kernels of matmuls and attention on a GPU are
-    launched again without torch where their operands lie and look as in an earlier call (see `wrapper_ir_torch.repeated_operator`). `poison` fills uninitialised and freed storages with this byte, for tests; then nothing is kept.
-    `cache_folder` is the root of the cache where `compile` puts modules (None: as `wrapper_ir_runtime.cache.settings` says).
-    `find_runtime` finds the runtimes of kernels for `compile`. `guarded` is what the module need not check.
-    `operators` says which operators a program may call (`NotSupportedError` WIR917).
+    `comments` writes source ops above the lines that compute them. `check_results` compares layouts of
+    results that operators allocate with their declared types. `persistent_buffers` keeps the memory of
+    intermediate results of fixed sizes between calls, for each stream: calls neither allocate nor create
+    views, and the memory is not freed in between. `recordings` is the maximal number of concurrent recordings
+    of a recordable function, on a device that records (see `wrapper_ir_runtime.Recorded`); 0 records none.
+    `repeated_operators`: the kernels of matrix products and attention on a GPU are launched again without
+    torch if address and layout of their operands equal those of an earlier call (see
+    `wrapper_ir_torch.repeated_operator`). `poison` fills uninitialized and freed storages with this byte, for
+    tests, and keeps no memory. `cache_folder` is the root of the cache for modules of `compile` (None: as
+    `wrapper_ir_runtime.cache.settings` defines). `find_runtime` finds the runtimes of kernels for `compile`.
+    `guarded`: properties of inputs that the caller checks. `operators`: the operators that a program may call
+    (`NotSupportedError` WIR917).
     """
 
     name: str = "program"

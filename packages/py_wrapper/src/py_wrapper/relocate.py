@@ -1,4 +1,4 @@
-"""Lets a compiled module run from a file in another folder, where breakpoints in that file are hit."""
+"""Moves compiled modules to files in another folder, so that breakpoints in those files work."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from wrapper_ir_runtime.relocation import relocate_functions
 
 
 def relocate(program: CompiledProgram, folder: str | Path) -> tuple[Path, ...]:
-    """Copies the module of a callable that `compile` returned, with its kernels, into `folder`, and lets it run from there;
-    returns the files, the module first. Raises CacheError PY203 where the module's file is gone or `folder` cannot be
-    written.
-    """
+    """Copies the module of a callable of `compile`, with its kernels, into `folder`, and makes its code refer
+    to the copy. Returns the files, the module first. Raises CacheError PY203 if the module's file was removed
+    or `folder` cannot be written."""
     scope = getattr(program.boxed, "__globals__", {})  # it is a function of the module
     old = Path(scope.get("__file__", ""))
     target = Path(folder)
@@ -29,12 +28,12 @@ def relocate(program: CompiledProgram, folder: str | Path) -> tuple[Path, ...]:
     except OSError as error:
         raise CacheError("PY203", f"the module {old} cannot be moved to {target}: {error}") from error
     relocate_functions(scope, source, str(old), str(new))
-    scope["__file__"] = str(new)  # by which errors find the line that they were raised at
+    scope["__file__"] = str(new)  # errors read their source line from it
     return tuple(files)
 
 
 def _copied(module: Path, target: Path) -> Iterator[Path]:
-    """Copies the module and the kernels below its folder; yields the files but the module's."""
+    """Copies the module and the kernels below its folder; yields the files except the module's."""
     target.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(module, target / module.name)
     for path in (module.parent / TABLE, *sorted(module.parent.glob("kernels/*"))):

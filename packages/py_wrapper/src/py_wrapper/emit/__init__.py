@@ -1,16 +1,16 @@
-"""From a program to the text of a Python module.
+"""Writes a program as the text of a Python module.
 
-| file           | what it writes                                                          |
+| file           | content                                                                 |
 | -------------- | ----------------------------------------------------------------------- |
 | `program.py`   | the whole module                                                        |
 | `header.py`    | its docstring, with the table of source ops and kernels                 |
-| `prologue.py`  | what is done once, when the module is loaded                            |
-| `helpers.py`   | small functions that it may need                                        |
+| `prologue.py`  | code that runs once, when the module is loaded                          |
+| `helpers.py`   | small functions that a module may need                                  |
 | `function.py`  | one function of the program, with comments naming the source ops        |
-| `table.py`     | which function writes which op                                          |
+| `table.py`     | table of the modules that write each family of steps                    |
 | `memory.py`, `calls.py`, `checks.py`, `control.py` | ops, by family                      |
-| `signature.py` | `forward`, the model's own signature                                    |
+| `signature.py` | `forward`, with the model's signature                                   |
 | `examples.py`  | `example_inputs`, for the module as a script                            |
-| `scope.py`, `module.py` | what is known while writing a function, and a module           |
+| `scope.py`, `module.py` | state while writing a function, and a module                   |
 | `names.py`, `writer.py` | Python names; lines and indentation                            |
 """

@@ -1,4 +1,4 @@
-"""The parameters of `forward`: their order, kinds and defaults, as the model's own function has them."""
+"""Parameters of `forward`: order, kinds and defaults of the model's own function."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from wrapper_ir_runtime.trees import tree_keys
 _USED = frozenset(
     {"boxed", "complex", "float", "getattr", "torch", Helper.ANY_GRADIENT.value, *runtime.__all__}
 )
-"""What `forward` refers to besides what it names itself."""
+"""Names that `forward` uses besides its variables."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
-    """A parameter of `forward`: the variable, the structure that it holds (None: it was left to its default), its
+    """A parameter of `forward`: the variable, its structure (None: the argument was left to its default), its
     default as text ('' for none), and `place`, its position among the captured arguments."""
 
     name: str
@@ -32,28 +32,29 @@ class Argument:
 
 
 def arguments_of(signature: ir.Signature, names: Namer) -> tuple[Argument, ...]:
-    """All parameters, in the order of `forward`; raises EmitError PY102 where the signature does not fit."""
+    """Returns all parameters in the order of `forward`; raises EmitError PY102 if the signature does not
+    match."""
     inputs = signature.inputs
     if [c.kind for c in inputs.children] != [ir.TreeKind.TUPLE, ir.TreeKind.DICT]:
         raise EmitError("PY102", "the signature's inputs are not (arguments, keywords)")
     for name in (*(p.name for p in signature.parameters), *map(str, tree_keys(inputs.children[1]))):
-        if name not in _USED:  # first of all, so that no variable takes what callers may use
+        if name not in _USED:  # first, so that no variable takes the name of a parameter
             names.claim(name)
     if signature.parameters:
-        return tuple(_spelled(signature, names))
+        return tuple(_declared(signature, names))
     return (*_positional(signature, names), *_keywords(signature))
 
 
 def in_order(arguments: Sequence[Argument]) -> Iterator[tuple[str, ir.TreeSpec]]:
-    """The captured arguments in the order of the leaves."""
+    """Yields the captured arguments in the order of the leaves."""
     for argument in sorted(arguments, key=lambda a: a.place):
         if argument.spec is not None:
             yield argument.name, argument.spec
 
 
 def head_of(arguments: Sequence[Argument]) -> tuple[list[str], list[Argument]]:
-    """What stands between the brackets of `def forward(...)`, and the arguments that Python lets be left out although
-    a call must give them: after one with a default, every positional one needs a default."""
+    """Returns the parameter list of `def forward(...)`, and the required parameters that need a default in
+    Python because one before them has a default."""
     heads: list[str] = []
     unchecked: list[Argument] = []
     defaulted = False
@@ -79,10 +80,10 @@ def head_of(arguments: Sequence[Argument]) -> tuple[list[str], list[Argument]]:
 
 
 def _leaf_counts(specs: Sequence[ir.TreeSpec], first: int) -> list[int]:
-    found = [first]
+    counts = [first]
     for spec in specs:
-        found.append(found[-1] + spec.num_leaves)
-    return found
+        counts.append(counts[-1] + spec.num_leaves)
+    return counts
 
 
 def _static_default(signature: ir.Signature, spec: ir.TreeSpec, leaf: int) -> str:
@@ -91,14 +92,16 @@ def _static_default(signature: ir.Signature, spec: ir.TreeSpec, leaf: int) -> st
 
 
 def _positional(signature: ir.Signature, names: Namer) -> list[Argument]:
-    """Named like their leaves; those at the end that are static have their captured value as the default."""
+    """Returns parameters named like their leaves. Trailing static ones default to their captured value."""
     specs = signature.inputs.children[0].children
     leaves = _leaf_counts(specs, 0)
     defaults = [_static_default(signature, spec, leaf) for spec, leaf in zip(specs, leaves)]
     required = max((n + 1 for n, default in enumerate(defaults) if not default), default=0)
     return [
         Argument(
-            name=names(_wish(signature, leaf, number) if spec.kind is ir.TreeKind.LEAF else f"arg{number}"),
+            name=names(
+                _leaf_name(signature, leaf, number) if spec.kind is ir.TreeKind.LEAF else f"arg{number}"
+            ),
             spec=spec,
             kind=ir.ParameterKind.ANY,
             default=default if number >= required else "",
@@ -108,7 +111,7 @@ def _positional(signature: ir.Signature, names: Namer) -> list[Argument]:
     ]
 
 
-def _wish(signature: ir.Signature, leaf: int, number: int) -> str:
+def _leaf_name(signature: ir.Signature, leaf: int, number: int) -> str:
     return signature.names[leaf] if leaf < len(signature.names) else f"arg{number}"
 
 
@@ -133,10 +136,10 @@ def _exact(key: str) -> str:
     return key
 
 
-# --- with them
+# --- with the model's own parameters
 
 
-def _spelled(signature: ir.Signature, names: Namer) -> Iterator[Argument]:
+def _declared(signature: ir.Signature, names: Namer) -> Iterator[Argument]:
     args, kwargs = signature.inputs.children
     keys = {str(key): number for number, key in enumerate(tree_keys(kwargs))}
     count = len(args.children)
@@ -150,11 +153,11 @@ def _spelled(signature: ir.Signature, names: Namer) -> Iterator[Argument]:
         elif parameter.name in keys:
             keyword = keys.pop(parameter.name)
             place, spec = count + keyword, kwargs.children[keyword]
-        made = _argument(parameter, names, place, spec)
-        if made.kind is ir.ParameterKind.KEYWORD:
-            later.append(made)
+        argument = _argument(parameter, names, place, spec)
+        if argument.kind is ir.ParameterKind.KEYWORD:
+            later.append(argument)
         else:
-            yield made
+            yield argument
     for extra in range(number, count):  # of `*args`
         yield Argument(
             name=names(f"arg{extra}"),
@@ -169,7 +172,7 @@ def _spelled(signature: ir.Signature, names: Namer) -> Iterator[Argument]:
 
 
 def _argument(parameter: ir.Parameter, names: Namer, place: int, spec: ir.TreeSpec | None) -> Argument:
-    """A parameter keeps its name, which callers may use, unless `forward` itself needs that name for something."""
+    """Returns a parameter with its own name, which callers may use, unless `forward` uses that name itself."""
     name = parameter.name
     if not is_python_name(name) or (name in _USED and parameter.kind is ir.ParameterKind.KEYWORD):
         raise EmitError("PY102", f"{name!r} cannot be the name of a parameter")

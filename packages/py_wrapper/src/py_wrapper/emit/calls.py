@@ -1,4 +1,4 @@
-"""Writes steps that run kernels, operators and collectives, and that take their results apart."""
+"""Writes calls of kernels, operators and collectives, and unpacks their results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wrapper_ir_lowering import steps
 
 
 def launch(step: steps.Launch, scope: FunctionScope) -> None:
-    """A loaded kernel is a callable over its ordered arguments, and the numbers of its grid."""
+    """Calls a loaded kernel with its ordered arguments, and the numbers of its grid."""
     args = [arg for _, arg in step.args]
     texts = [scope.expr(a) if isinstance(a, Expr) else scope.arg(a) for a in (*args, *step.grid)]
     scope.out.items(f"{scope.module.kernel_names[step.kernel.name]}(", texts, ")")
@@ -22,7 +22,8 @@ def launch(step: steps.Launch, scope: FunctionScope) -> None:
 def _call(
     step: steps.CallOperator | steps.StartCollective, head: str, function: str, scope: FunctionScope
 ) -> None:
-    """`head` and a call of `function`. Numbers that are the schema's own are left out: torch takes longer to read them."""
+    """Writes `head` and a call of `function`. Numbers equal to the schema's defaults are omitted, because
+    parsing them takes torch longer."""
     texts = [scope.arg(a.value) for a in step.arguments if a.given is steps.Given.POSITION]
     texts += [
         python_keyword(a.schema.name, scope.arg(a.value))
@@ -37,31 +38,30 @@ def _is_usual_number(argument: steps.Argument) -> bool:
 
 
 def call_operator(step: steps.CallOperator, scope: FunctionScope) -> None:
-    """A call."""
     head = "" if step.result is None else f"{scope.bind(step.result)} = "
     _call(step, head, _operator(step, scope), scope)
 
 
 def _operator(step: steps.CallOperator, scope: FunctionScope) -> str:
-    """The operator's function; what launches its kernels again, on a device that can."""
+    """Returns the operator's function, or one that launches its kernels again if the device supports it."""
     name, module = step.operator.extern.name, scope.module
     device = _device(step) if module.options.repeated_operators else None
     dropout = next((a.value for a in step.arguments if a.schema.name == DROPOUT), None)
     if device is None or not repeats_on(name, device, dropout):
         return module.extern_names[name]
-    where, calls = python_string(str(device)), module.operator_calls[name]
-    text = f"{module.helper(Helper.REPEATED)}({python_string(name)}, {where}, {calls})"
+    target, calls = python_string(str(device)), module.operator_calls[name]
+    text = f"{module.helper(Helper.REPEATED)}({python_string(name)}, {target}, {calls})"
     return scope.lookup(ir.overload_path(name)[1].lstrip("_"), text)
 
 
 def _device(step: steps.CallOperator) -> ir.Device | None:
-    """That of the operator's first argument, if it is a tensor."""
+    """Returns the device of the operator's first argument, if it is a tensor."""
     first = step.arguments[0].value if step.arguments else None
     return first.type.device if isinstance(first, ir.Value) and ir.is_tensor(first) else None
 
 
 def start_collective(step: steps.StartCollective, scope: FunctionScope) -> None:
-    """Functional collectives are operators whose results must be waited for; those that are finished at once are not."""
+    """Calls a functional collective, whose results must be waited for, or a function that waits."""
     names = [scope.bind(result) for result in step.results]
     head = targets(names) if step.is_list or len(names) != 1 else f"{names[0]} = "
     _call(step, head, _collective(step, scope), scope)
@@ -76,14 +76,14 @@ def _collective(step: steps.StartCollective, scope: FunctionScope) -> str:
 
 
 def wait(step: steps.Wait, scope: FunctionScope) -> None:
-    """torch waits in an operator of its own."""
+    """Calls torch's operator that waits."""
     source = scope.name(step.source)
     wait = scope.lookup("wait_tensor", "torch.ops._c10d_functional.wait_tensor.default")
     scope.out.line(f"{scope.bind(step.result)} = {wait}({source})")
 
 
 def unpack(step: steps.Unpack, scope: FunctionScope) -> None:
-    """Indexing; an empty path is the result itself."""
+    """Indexes a result; an empty path is the result itself."""
     path = "".join(f"[{python_string(part) if isinstance(part, str) else part}]" for part in step.path)
     source = scope.name(step.source)
     scope.out.line(f"{scope.bind(step.result)} = {source}{path}")

@@ -15,8 +15,8 @@ from wrapper_ir_lowering import steps
 
 
 def check_inputs(step: steps.CheckInputs, scope: FunctionScope) -> None:
-    """One call of a compiled check for all tensors, and a comparison of classes for numbers; what they do not pass is looked
-    at, and explained."""
+    """Writes one call of a compiled check for all tensors, and a comparison of classes for numbers. The slow
+    check examines failures."""
     entry = step.inputs
     names = [scope.name(value) for value, _ in entry]
     tensors = [n for n, (_, want) in zip(names, entry) if isinstance(want, TensorInput)]
@@ -38,7 +38,7 @@ def check_inputs(step: steps.CheckInputs, scope: FunctionScope) -> None:
 
 
 def check_storages(step: steps.CheckStorages, scope: FunctionScope) -> None:
-    """One call for all arguments; native code answers it where kernels bring some."""
+    """Writes one call for all arguments, of native code if a kernel runtime provides it."""
     names = [scope.name(value) for value, _ in step.storages]
     head = f"if not storages.holds({', '.join(names)}):"
     if len(head) < 90:
@@ -55,18 +55,18 @@ def _wrong_number(name: str, want: NumberInput) -> str:
 
 
 def check_groups(step: steps.CheckGroups, scope: FunctionScope) -> None:
-    """Before anything runs: other processes may wait for what comes first."""
-    made = f"{scope.module.helper(Helper.GROUPS)}({_strings(step.groups)}, {python_string(str(step.device))}"
+    """Writes the check of groups before any work, since other processes may wait for the first collective."""
+    text = f"{scope.module.helper(Helper.GROUPS)}({_strings(step.groups)}, {python_string(str(step.device))}"
     if step.ranks:
-        made += f", {_literal([astuple(one) for one in step.ranks])}"
-    scope.out.line(f"{scope.lookup('check_groups', made + ')')}()")
+        text += f", {_literal([astuple(one) for one in step.ranks])}"
+    scope.out.line(f"{scope.lookup('check_groups', text + ')')}()")
     if step.sharing:
-        made = f"{scope.module.helper(Helper.AGREEMENT)}({_strings(step.sharing)}, {_strings(step.manifest)})"
-        scope.out.line(f"{scope.lookup('agree', made)}()")
+        text = f"{scope.module.helper(Helper.AGREEMENT)}({_strings(step.sharing)}, {_strings(step.manifest)})"
+        scope.out.line(f"{scope.lookup('agree', text)}()")
 
 
 def _literal(nested: object) -> str:
-    """Sequences of texts and numbers, as tuples."""
+    """Returns sequences of texts and numbers as tuples."""
     if isinstance(nested, list | tuple):
         return tuple_text([_literal(one) for one in nested])
     return python_string(nested) if isinstance(nested, str) else repr(nested)
@@ -77,8 +77,8 @@ def _strings(texts: Sequence[str]) -> str:
 
 
 def check_layout(step: steps.CheckLayout, scope: FunctionScope) -> None:
-    """Sizes and strides are checked in C. Half the cost of the checking function is saved where a tensor has to be
-    contiguous; it then only has to say what is wrong."""
+    """Checks sizes and strides in C. For contiguous layouts, an inline comparison halves the cost, and the
+    function only reports failures."""
     name = scope.name(step.value)
     check = scope.module.helper(Helper.ASSERT_LAYOUT)
     scope.module.runtime("fail_layout")
@@ -96,16 +96,16 @@ def check_layout(step: steps.CheckLayout, scope: FunctionScope) -> None:
 
 
 def check_result(step: steps.CheckResult, scope: FunctionScope) -> None:
-    """Comparisons of what is open; what they do not pass is looked at, and explained. A result whose memory is open is looked at
-    in any case."""
+    """Compares the open properties of a result; the slow check examines failures. It always runs if the
+    memory is open."""
     name, type = scope.name(step.value), step.value.type
     check = scope.module.runtime("check_written" if step.written else "check_result")
     conditions = [f"{name} is None"] * step.defined
     if step.dtype:
         conditions.append(f"{name}.dtype is not torch.{type.dtype.torch_name}")
     if step.device:
-        made = f"torch.device({python_string(str(type.device))})"
-        conditions.append(f"{name}.device != {scope.lookup('device', made)}")
+        text = f"torch.device({python_string(str(type.device))})"
+        conditions.append(f"{name}.device != {scope.lookup('device', text)}")
     names = f"{python_string(step.value.name)}, {name}"
     more = "" if step.storage is None else f", {scope.expr(step.storage)}"
     call = f"{check}({names}, torch.{type.dtype.torch_name}, {python_string(str(type.device))}{more})"
@@ -123,7 +123,7 @@ def check_apart(step: steps.CheckApart, scope: FunctionScope) -> None:
 
 
 def check_alignment(step: steps.CheckAlignment, scope: FunctionScope) -> None:
-    """A comparison of the address."""
+    """Compares the address."""
     _check_alignment(step.value, step.alignment, step.message, scope)
 
 
@@ -138,14 +138,14 @@ def _check_alignment(
 
 
 def check_condition(step: steps.CheckCondition, scope: FunctionScope) -> None:
-    """Not an `assert` statement, which `python -O` leaves out."""
+    """Writes an `if`, because `python -O` removes `assert` statements."""
     with scope.out.block(f"if not ({scope.expr(step.condition)}):"):
         fail = scope.module.runtime("fail_assertion")
         scope.out.line(f"{fail}({python_string(step.message)}, {python_string(str(step.condition))})")
 
 
 def check_finite(step: steps.CheckFinite, scope: FunctionScope) -> None:
-    """A call of a helper."""
+    """Calls a helper."""
     scope.module.runtime("fail_finite")
     check = scope.module.helper(Helper.FINITE)
     texts = f"{python_string(step.value.name)}, {python_string(step.message)}"

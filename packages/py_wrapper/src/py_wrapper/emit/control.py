@@ -1,4 +1,5 @@
-"""Writes control flow: functions are called with a list of arguments, which they empty, and their captured symbols."""
+"""Writes control flow. Functions are called with a list of arguments, which they empty, and their captured
+symbols."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from wrapper_ir_lowering.steps import Call, Loop, Return, Switch
 
 
 def _boxed_args(args: tuple[ir.Arg, ...], moved: tuple[ir.Value, ...], scope: FunctionScope) -> str:
-    """The list of arguments. Where some are moved, it gets a variable, so that nothing here keeps them alive."""
+    """Returns the list of arguments. If some are moved, it gets a variable, so that no other variable keeps
+    them alive."""
     text = f"[{', '.join(scope.arg(arg) for arg in args)}]"
     if not moved:
         return text
@@ -24,26 +26,25 @@ def _boxed_args(args: tuple[ir.Arg, ...], moved: tuple[ir.Value, ...], scope: Fu
 def _call_text(function: FunctionPlan, box: str, scope: FunctionScope) -> str:
     captured = "".join(f", {scope.defined[symbol]}" for symbol in function.function.captures)
     names = scope.module.function_names
-    called = scope.module.recorded_names.get(function.name, names[function.name])
-    return f"{called}({box}{captured})"
+    callee = scope.module.recorded_names.get(function.name, names[function.name])
+    return f"{callee}({box}{captured})"
 
 
 def call(step: Call, scope: FunctionScope) -> None:
-    """A call."""
     box = _boxed_args(step.args, step.moved, scope)
     names = [scope.bind(result) for result in step.results]
     scope.out.line(f"{targets(names)}{_call_text(step.function, box, scope)}")
 
 
 def switch(step: Switch, scope: FunctionScope) -> None:
-    """`if` over calls."""
+    """Writes `if` over calls."""
     index = scope.arg(step.index)
     if step.reads_index:
         index = f"{index}.item()"
     if not step.is_two_way or step.moved:
-        taken = scope.names("taken")
-        scope.out.line(f"{taken} = {index}")
-        index = taken
+        variable = scope.names("taken")
+        scope.out.line(f"{variable} = {index}")
+        index = variable
     box = _boxed_args(step.args, step.moved, scope)
     head = targets([scope.bind(result) for result in step.results])
     for position, branch in enumerate(step.branches):
@@ -56,14 +57,14 @@ def switch(step: Switch, scope: FunctionScope) -> None:
 
 
 def _case(step: Switch, index: str, position: int) -> str:
-    """The head of the block that calls the branch at this position."""
+    """Returns the head of the block that calls the branch at this position."""
     if step.is_two_way:
         return "else:" if position else f"if {index}:"
     return f"{'elif' if position else 'if'} {index} == {position}:"
 
 
 def loop(step: Loop, scope: FunctionScope) -> None:
-    """`while` over calls. What a trip carried is released when the next one has been made."""
+    """Writes `while` over calls. The values of a trip are released after the next one."""
     initial = [scope.arg(arg) for arg in step.carried]
     captured = [scope.arg(arg) for arg in step.captured]
     results = [scope.bind(result) for result in step.results]
@@ -91,19 +92,19 @@ def _cloned(result: ir.Value, name: str) -> str:
 
 
 def _make_fresh(step: Loop, results: list[str], initial: list[str], scope: FunctionScope) -> None:
-    """Results have storages of their own, also where no trip was made."""
-    for value, name, given, surely in zip(step.results, results, initial, step.fresh):
+    """Copies results that may alias initial values, also if no trip runs."""
+    for value, name, start, surely in zip(step.results, results, initial, step.fresh):
         if not ir.is_tensor(value):
             continue
         clone = scope.module.helper(Helper.CLONE)
         if surely:
-            with scope.out.block(f"if {name} is {given}:  # no trip was made"):
+            with scope.out.block(f"if {name} is {start}:  # no trip was made"):
                 scope.out.line(f"{name} = {clone}({name})")
         else:
             scope.out.line(f"{name} = {clone}({name})")
 
 
 def return_(step: Return, scope: FunctionScope) -> None:
-    """Results in a tuple."""
+    """Returns the results in a tuple."""
     texts = [scope.arg(value) for value in step.values]
     scope.out.tuple("return ", texts)

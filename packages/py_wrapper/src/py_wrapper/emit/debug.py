@@ -1,4 +1,4 @@
-"""Writes what is for readers: comments, and calls that show or save values."""
+"""Writes comments, and calls that show or save values."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from wrapper_ir_lowering import steps
 
 
 def comment(step: steps.Comment, scope: FunctionScope) -> None:
-    """A comment."""
     scope.out.comment(step.text)
 
 
 def show_line(step: steps.ShowLine, scope: FunctionScope) -> None:
-    """A line of the runtime's."""
+    """Calls the runtime to print a line."""
     scope.out.line(f"{scope.module.runtime('show_line')}({python_string(step.text)})")
 
 
 def show_value(step: steps.ShowValue, scope: FunctionScope) -> None:
-    """Values are shown by the runtime."""
+    """Calls the runtime to print a value."""
     title, value = python_string(step.title), step.value
     if isinstance(value, Expr):
         text, show, kind = scope.expr(value), "show_number", value.kind.value
@@ -32,7 +31,7 @@ def show_value(step: steps.ShowValue, scope: FunctionScope) -> None:
 
 
 def save_value(step: steps.SaveValue, scope: FunctionScope) -> None:
-    """Tensors are saved by the runtime."""
+    """Calls the runtime to save a tensor."""
     texts = (step.value.type.dtype.value, step.directory, step.name, step.metadata)
     args = ", ".join((scope.name(step.value), *map(python_string, texts)))
     scope.out.line(f"{scope.module.runtime('save_tensor')}({args})")

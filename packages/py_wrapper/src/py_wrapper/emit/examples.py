@@ -14,9 +14,9 @@ _SCALARS = {SymKind.INT: "2", SymKind.FLOAT: "0.5", SymKind.BOOL: "True"}
 
 
 def write_examples(scope: ModuleScope, out: Writer) -> None:
-    """`def example_inputs(seed=0, s0=8):`; symbols of input sizes are its parameters."""
+    """Writes `def example_inputs(seed=0, s0=8):`; symbols of input sizes are its parameters."""
     types = [p.value.type for p in scope.program.main.params]
-    used = {
+    free = {
         name
         for t in types
         if isinstance(t, ir.TensorType)
@@ -24,7 +24,7 @@ def write_examples(scope: ModuleScope, out: Writer) -> None:
         for name in e.free_symbols
     }
     names = namer((*scope.names.taken, "seed", "generator"))
-    symbols = {s.name: (names(s.name), _hint(s)) for s in scope.program.symbols if s.name in used}
+    symbols = {s.name: (names(s.name), _hint(s)) for s in scope.program.symbols if s.name in free}
     out.line()
     out.line()
     out.items("def example_inputs(", ["seed=0", *(f"{n}={hint}" for n, hint in symbols.values())], "):")
@@ -32,12 +32,12 @@ def write_examples(scope: ModuleScope, out: Writer) -> None:
         out.line('"""Flat arguments of the sizes seen at capture."""')
         if any(isinstance(t, ir.TensorType) for t in types):
             out.line("generator = torch.Generator().manual_seed(seed)")
-        spelling = {name: variable for name, (variable, _) in symbols.items()}
-        out.items("return [", [_example(t, spelling, scope) for t in types], "]")
+        variables = {name: variable for name, (variable, _) in symbols.items()}
+        out.items("return [", [_example(t, variables, scope) for t in types], "]")
 
 
 def _symbol(leaf: Expr) -> str:
-    assert isinstance(leaf, Sym)  # the verifier's WIR020: types hold no atoms
+    assert isinstance(leaf, Sym)  # the verifier's WIR020: types contain no atoms
     return leaf.name
 
 
@@ -47,11 +47,11 @@ def _hint(symbol: ir.SymbolDef) -> str:
     return repr(symbol.lower if symbol.lower is not None else 2)
 
 
-def _example(type: ir.Type, spelling: dict[str, str], scope: ModuleScope) -> str:
+def _example(type: ir.Type, variables: dict[str, str], scope: ModuleScope) -> str:
     match type:
         case ir.TensorType():
             sizes, strides = (
-                tuple_text([to_python(e, lambda s: spelling[_symbol(s)]) for e in part])
+                tuple_text([to_python(e, lambda s: variables[_symbol(s)]) for e in part])
                 for part in (type.sizes, type.strides)
             )
             text = f"{scope.helper(Helper.EXAMPLE)}({sizes}, {strides}, torch.{type.dtype.torch_name}, generator)"

@@ -25,7 +25,7 @@ _ENDS = (steps.EndStorage, steps.EndNames, steps.ResizeBlock)
 
 
 def write_function(scope: FunctionScope, name: str, doc: str) -> None:
-    """`def name(args, s0):`, whose list of arguments is emptied, and which returns a tuple."""
+    """Writes `def name(args, s0):`, which empties its list of arguments and returns a tuple."""
     function, out = scope.plan.function, scope.out
     name_persistent(scope)
     out.origin = LineOrigin(note=f"function @{function.name}")
@@ -40,27 +40,27 @@ def write_function(scope: FunctionScope, name: str, doc: str) -> None:
         if function.params:
             out.unpack([scope.bind(p.value) for p in function.params], "args")
         out.line("args.clear()")
-        if scope.plan.is_main and not function.params:  # else the check of arguments asks
+        if scope.plan.is_main and not function.params:  # else the check of arguments refuses them
             with out.block(f"if {scope.module.helper(Helper.MODES)}():"):
                 out.line(f"{scope.module.runtime('refuse_tracers')}(torch)")
         _write_steps(scope)
 
 
 def _write_steps(scope: FunctionScope) -> None:
-    """All steps; those before the first op come before the persistent buffers are taken."""
-    done = write_lent_windows(scope)
-    written = [s for s in _written(scope) if not (isinstance(s, _WINDOWS) and s.result in done)]
-    head = [step for step in written if step.at.op is None]
+    """Writes all steps. Those before the first op precede the persistent buffers."""
+    lent = write_lent_windows(scope)
+    selected = [s for s in _selected_steps(scope) if not (isinstance(s, _WINDOWS) and s.result in lent)]
+    head = [step for step in selected if step.at.op is None]
     scope.out.origin = LineOrigin(note=f"checks of the arguments of @{scope.plan.name}")
     for step in head:
         write_step(step, scope, WRITERS)
-    given = f"buffer_pool.give({', '.join(write_take(scope))})" if scope.plan.persistent.windows else ""
+    give_line = f"buffer_pool.give({', '.join(write_take(scope))})" if scope.plan.persistent.windows else ""
     previous = ""
-    for step in written[len(head) :]:
+    for step in selected[len(head) :]:
         scope.position = step.at.position
         scope.out.origin = scope.module.origins.of(scope.plan.name, scope.position)
-        if given and isinstance(step, steps.Return):
-            scope.out.line(given)
+        if give_line and isinstance(step, steps.Return):
+            scope.out.line(give_line)
         previous = _announce(step, previous, scope)
         with on_stream(step, scope):
             write_step(step, scope, WRITERS)
@@ -68,19 +68,19 @@ def _write_steps(scope: FunctionScope) -> None:
         scope.out.close_block()
 
 
-def _written(scope: FunctionScope) -> list[Step]:
-    """The steps less those that end names before the return, which ends all variables."""
-    found = list(scope.plan.steps)
-    at = len(found) - 2
-    while scope.module.options.poison is None and at >= 0 and isinstance(found[at], _ENDS):
-        if not isinstance(found[at], steps.ResizeBlock):
-            del found[at]
+def _selected_steps(scope: FunctionScope) -> list[Step]:
+    """Returns the steps without those that end names before the return, which ends all variables."""
+    selection = list(scope.plan.steps)
+    at = len(selection) - 2
+    while scope.module.options.poison is None and at >= 0 and isinstance(selection[at], _ENDS):
+        if not isinstance(selection[at], steps.ResizeBlock):
+            del selection[at]
         at -= 1
-    return found
+    return selection
 
 
 def _announce(step: Step, previous: str, scope: FunctionScope) -> str:
-    """A comment with the source op, above everything that is done for it."""
+    """Writes a comment with the source op above its lines; returns the comment."""
     op = _work(step.at.position, scope)
     if op is None or op.prov == ir.UNKNOWN or not scope.module.options.comments:
         return previous
@@ -92,7 +92,7 @@ def _announce(step: Step, previous: str, scope: FunctionScope) -> str:
 
 
 def _work(position: int, scope: FunctionScope) -> ir.Op | None:
-    """The op that buffers and views at `position` are made for: the next one that computes."""
+    """Returns the op that buffers and views at `position` are created for: the next one that computes."""
     body = scope.plan.function.body
     for op in body[position : position + _LOOK_AHEAD]:
         if isinstance(op, ir.Allocation | ir.View):
@@ -102,25 +102,25 @@ def _work(position: int, scope: FunctionScope) -> ir.Op | None:
 
 
 def source_comment(prov: ir.Provenance) -> str:
-    """`addmm: addmm, t, relu (linear.py:134 in layers.0)`, in one line where possible.
+    """Returns `addmm: addmm, t, relu (linear.py:134 in layers.0)`, in one line if possible.
 
-    The first node, location and module are those of the op that is computed; others were fused into it. The module's
+    The first node, location and module are those of the computed op; others were fused into it. The module's
     docstring has the full names.
     """
-    where = " in ".join([*(posixpath.basename(p) for p in prov.locations[:1]), *prov.modules[:1]])
-    tail = f" ({where})" if where else ""
+    place = " in ".join([*(posixpath.basename(p) for p in prov.locations[:1]), *prov.modules[:1]])
+    tail = f" ({place})" if place else ""
     head = f"{prov.nodes[0]}: " if prov.nodes else ""
     short = tuple(dict.fromkeys(name.removeprefix("aten.").removesuffix(".default") for name in prov.ops))
     ops = _fitting(short, WIDTH - 6 - len(tail) - len(head))
     return " ".join(f"{head if ops else head.rstrip(': ')}{ops}{tail}".split())
 
 
-def _fitting(names: tuple[str, ...], room: int) -> str:
-    """As many of the names as there is room for, one at least."""
+def _fitting(names: tuple[str, ...], width: int) -> str:
+    """Returns as many of the names as fit in the width, at least one."""
     text = names[0] if names else ""
     for number, name in enumerate(names[1:], 1):
         more = ", ..." if number + 1 < len(names) else ""
-        if len(text) + len(name) + len(more) + 2 > room:
+        if len(text) + len(name) + len(more) + 2 > width:
             return f"{text}, ..."
         text = f"{text}, {name}"
     return text

@@ -1,4 +1,4 @@
-"""Writes a module's docstring: what it is, how to run it, and which source op became which kernel."""
+"""Writes a module's docstring: its program, its command line, and the kernel of each source op."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wrapper_ir_runtime.kernel_files import kernel_file_names
 def write_header(
     artifact: Artifact, scope: ModuleScope, kernels: Sequence[ir.KernelDef], out: Writer
 ) -> None:
-    """The docstring."""
+    """Writes the docstring."""
     program, name = artifact.program, scope.options.name
     ops = sum(len(f.body) for f in program.functions)
     out.line(
@@ -54,9 +54,9 @@ def _version() -> str:
 def _rows(
     artifact: Artifact, scope: ModuleScope, kernels: Sequence[ir.KernelDef]
 ) -> Iterator[tuple[str, str]]:
-    """(name and place, source ops) of each kernel and operator, in order of first use."""
+    """Yields (name and place, source ops) of each kernel and operator, in order of first use."""
     files = kernel_file_names(kernels)
-    found: dict[str, dict[str, None]] = {}
+    sources_of: dict[str, dict[str, None]] = {}
     for function in artifact.program.functions:
         for op in function.body:
             match op:
@@ -67,6 +67,8 @@ def _rows(
                     where = f"{scope.extern_names.get(op.target, op.target)}  ({op.target})"
                 case _:
                     continue
-            found.setdefault(python_docstring(where), {}).update(dict.fromkeys(op.prov.ops or op.prov.nodes))
-    for where, sources in found.items():
+            sources_of.setdefault(python_docstring(where), {}).update(
+                dict.fromkeys(op.prov.ops or op.prov.nodes)
+            )
+    for where, sources in sources_of.items():
         yield where, python_docstring(", ".join(sources))

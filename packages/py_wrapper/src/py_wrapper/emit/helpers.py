@@ -1,4 +1,4 @@
-"""Small functions and imports that an emitted module starts with, where it needs them."""
+"""Small functions and imports that an emitted module contains if it needs them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from py_wrapper._compat import FAST_IMPORTS
 
 
 class Helper(enum.Enum):
-    """What a module may need; the value is its name there."""
+    """Helpers of a module; the value is the helper's name."""
 
     EMPTY = "empty_cpu"
     EMPTY_CUDA = "empty_cuda"

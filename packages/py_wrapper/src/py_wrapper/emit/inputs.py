@@ -1,4 +1,4 @@
-"""Writes the description of a module's inputs, which each call compares its arguments with."""
+"""Writes the description of a module's inputs, with which each call compares its arguments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wrapper_ir_lowering.steps import CheckInputs, CheckStorages
 
 
 def write_inputs(scope: ModuleScope, out: Writer) -> None:
-    """`inputs = InputGuard(...)`, where anything is checked."""
+    """Writes `inputs = InputGuard(...)`, if inputs are checked."""
     checks = [step for step in scope.plan.main.steps if isinstance(step, CheckInputs)]
     if not checks:
         return
@@ -25,7 +25,7 @@ def write_inputs(scope: ModuleScope, out: Writer) -> None:
 
 
 def write_storages(scope: ModuleScope, has_kernels: bool, out: Writer) -> None:
-    """`storages = StorageGuard(...)`, where the program touches elements of its arguments."""
+    """Writes `storages = StorageGuard(...)`, if the program accesses elements of its arguments."""
     checks = [step for step in scope.plan.main.steps if isinstance(step, CheckStorages)]
     if not checks:
         return

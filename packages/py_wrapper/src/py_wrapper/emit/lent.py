@@ -1,6 +1,5 @@
-"""Tensors over memory that a caller lends, which are kept with it: each trip of a loop, and each call that is lent the same tensor,
-finds them ready.
-"""
+"""Windows over memory that a caller lends. They are cached on the lent tensor and reused by later trips of a
+loop, or calls with the same tensor."""
 
 from __future__ import annotations
 
@@ -13,26 +12,26 @@ _Window = steps.Window | steps.ByteWindow
 
 
 def write_lent_windows(scope: FunctionScope) -> set[ir.Value[ir.Type]]:
-    """At the begin of a function: the windows over its storage parameters whose layouts are known there, which it returns. With
-    poison, nothing is kept."""
+    """Writes, at the start of a function, the windows over its storage parameters whose layouts are known
+    there; returns their values. With poison, nothing is cached."""
     if scope.module.options.poison is not None:
         return set()
-    done: set[ir.Value[ir.Type]] = set()
+    values: set[ir.Value[ir.Type]] = set()
     name = f"windows_of_{scope.module.function_names[scope.plan.name]}"
     for param in scope.plan.function.params:
-        if ir.is_storage(param.value) and (windows := _kept(scope, param.value)):
+        if ir.is_storage(param.value) and (windows := _cacheable(scope, param.value)):
             _write(scope, scope.name(param.value), name, windows)
-            done.update([step.result for step in windows])
-    return done
+            values.update([step.result for step in windows])
+    return values
 
 
-def _kept(scope: FunctionScope, param: ir.Value[ir.Type]) -> list[_Window]:
-    known = set(scope.plan.function.captures)
+def _cacheable(scope: FunctionScope, param: ir.Value[ir.Type]) -> list[_Window]:
+    captures = set(scope.plan.function.captures)
     return [
         step
         for step in scope.plan.steps
         if isinstance(step, _Window) and step.source == param and not step.is_reuse and not step.ends
-        if _symbols(step) <= known
+        if _symbols(step) <= captures
     ]
 
 
@@ -42,13 +41,14 @@ def _symbols(step: _Window) -> set[str]:
 
 
 def _write(scope: FunctionScope, lent: str, attribute: str, windows: list[_Window]) -> None:
-    """Where symbols are in a layout, their values are kept, too: the next call may have others."""
-    out, kept = scope.out, scope.names("kept")
+    """Writes the windows over one parameter. If a layout has symbols, their values are part of the cache
+    entry."""
+    out, entry = scope.out, scope.names("kept")
     symbols = [scope.defined[s] for s in sorted({s for step in windows for s in _symbols(step)})]
     values = f"({', '.join(symbols)},)"
-    out.line(f'{kept} = getattr({lent}, "{attribute}", None)')
-    with out.block(f"if {kept} is None or {kept}[0] != {values}:" if symbols else f"if {kept} is None:"):
+    out.line(f'{entry} = getattr({lent}, "{attribute}", None)')
+    with out.block(f"if {entry} is None or {entry}[0] != {values}:" if symbols else f"if {entry} is None:"):
         texts = [*([values] if symbols else []), *(window_text(step, scope) for step in windows)]
-        out.items(f"{kept} = {lent}.{attribute} = (", texts, ",)" if len(texts) == 1 else ")")
+        out.items(f"{entry} = {lent}.{attribute} = (", texts, ",)" if len(texts) == 1 else ")")
     unused = [scope.names("_")] if symbols else []
-    out.unpack([*unused, *(scope.bind(step.result) for step in windows)], kept)
+    out.unpack([*unused, *(scope.bind(step.result) for step in windows)], entry)

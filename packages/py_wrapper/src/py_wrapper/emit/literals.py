@@ -11,14 +11,14 @@ from wrapper_ir.support.quoting import python_string
 
 
 def key_text(key: object) -> str:
-    """A dict's key."""
+    """Returns the text of a dict's key."""
     if isinstance(key, float) and not math.isfinite(key):
         return f'float("{key}")'
     return python_string(key) if isinstance(key, str) else repr(key)
 
 
 def literal_text(value: ir.Arg) -> str:
-    """Python text of a literal; raises EmitError PY102 for what is none."""
+    """Returns the Python text of a literal; raises EmitError PY102 for other values."""
     match value:
         case None:
             return "None"

@@ -1,4 +1,4 @@
-"""Writes steps that make, end, fill and view memory."""
+"""Writes steps that allocate, free, fill and view memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wrapper_ir_lowering import ConstantWindow, steps
 
 
 def allocate(step: steps.Allocate, scope: FunctionScope) -> None:
-    """One call of torch's fastest allocator for the device."""
+    """Calls torch's fastest allocator for the device."""
     text = _empty(step.type, step.storage.type, scope)
     if step.zero:
         text = f"{text}.zero_()"
@@ -25,9 +25,9 @@ def _empty(type: ir.TensorType, storage: ir.StorageType, scope: FunctionScope) -
     args = f"{scope.shape(type.sizes)}, {scope.shape(type.strides)}"
     torch_dtype, device = f"torch.{type.dtype.torch_name}", python_string(str(type.device))
     if storage.is_group_memory:
-        where = f"torch.device({device}), {python_string(storage.space.group)}, {storage.space.alloc_id}"
+        target = f"torch.device({device}), {python_string(storage.space.group)}, {storage.space.alloc_id}"
         memory = Helper.EMPTY_SYMMETRIC if storage.is_symmetric else Helper.EMPTY_REGISTERED
-        return f"{scope.module.helper(memory)}.tensor({args}, {torch_dtype}, {where})"
+        return f"{scope.module.helper(memory)}.tensor({args}, {torch_dtype}, {target})"
     if type.device.type == "cuda" and type.device == scope.module.program.target.device:
         return f"{scope.module.helper(Helper.EMPTY_CUDA)}({args}, {torch_dtype})"
     if type.device != ir.CPU:
@@ -37,17 +37,17 @@ def _empty(type: ir.TensorType, storage: ir.StorageType, scope: FunctionScope) -
 
 
 def zero(step: steps.Zero, scope: FunctionScope) -> None:
-    """In place."""
+    """Fills in place."""
     scope.out.line(f"{scope.name(step.value)}.zero_()")
 
 
 def resize_block(step: steps.ResizeBlock, scope: FunctionScope) -> None:
-    """A call of what resizes the storage, whose tensors are there."""
+    """Calls the function that resizes the block, whose tensors exist already."""
     scope.out.line(f"{scope.resize_names[step.block]}({step.nbytes})")
 
 
 def begin_slot(step: steps.BeginSlot, scope: FunctionScope) -> None:
-    """Nothing, but for what a callee takes, or is filled with zeros."""
+    """Writes a window only for a slot that is passed to a callee, or filled with zeros."""
     if step.is_lent:
         place, base = step.place, scope.name(step.place.base)
         elements = f"{base}[{scope.expr(place.first)}:{scope.expr(place.first + place.count)}]"
@@ -65,27 +65,27 @@ def _bytes_of(place: steps.SlotPlace, scope: FunctionScope) -> str:
 
 
 def _poison_slot(place: steps.SlotPlace, scope: FunctionScope) -> None:
-    """A slot's bytes hold nothing before and after it; those of other slots beside it do."""
+    """Fills the bytes of a slot, which are undefined outside its lifetime. Adjacent slots are not affected."""
     scope.out.line(f"{_bytes_of(place, scope)}.fill_({scope.module.options.poison})")
 
 
 def same(step: steps.Same, scope: FunctionScope) -> None:
-    """Another variable."""
+    """Assigns another variable."""
     _assign(step, scope.name(step.source), scope)
 
 
 def window(step: steps.Window | steps.ByteWindow, scope: FunctionScope) -> None:
-    """A variable for it."""
+    """Assigns a window to a variable."""
     _assign(step, window_text(step, scope), scope)
 
 
 def byte_window(step: steps.ByteWindow, scope: FunctionScope) -> None:
-    """A tensor at a byte of a storage is written as any other window."""
+    """Writes a tensor at a byte of a storage like any other window."""
     window(step, scope)
 
 
 def window_text(step: steps.Window | steps.ByteWindow, scope: FunctionScope) -> str:
-    """Torch's fastest way to a window of the same element type, or a window of bytes."""
+    """Returns the fastest call for a window of the same element type, or for a window of bytes."""
     type, name = step.result.type, scope.name(step.source)
     layout = f"{_layout(type, scope)}, {scope.expr(step.offset)}"
     if isinstance(step, steps.Window):
@@ -98,7 +98,7 @@ def _layout(type: ir.TensorType, scope: FunctionScope) -> str:
 
 
 def _assign(step: steps.ViewStep, text: str, scope: FunctionScope) -> None:
-    """The variable of a view; with `reuse`, those of the storage's other tensors end."""
+    """Assigns a view to its variable. With `reuse`, the variables of the storage's other tensors end."""
     head = f"{scope.bind(step.result)} = {text}"
     ended = scope.unbind(step.ends)
     if ended:
@@ -122,7 +122,7 @@ def end_storage(step: steps.EndStorage, scope: FunctionScope) -> None:
         if step.slot is not None:
             _poison_slot(step.slot, scope)
         elif step.ends and all(step.storage is not p.value for p in scope.plan.function.params):
-            # not of arguments: several may be donated that lie in one storage
+            # except arguments: several donated ones may share a storage
             scope.out.line(f"{scope.module.helper(Helper.POISON)}({scope.name(step.ends[0])})")
     scope.forget(step.ends)
 
@@ -133,13 +133,13 @@ def end_names(step: steps.EndNames, scope: FunctionScope) -> None:
 
 
 def copy(step: steps.Copy, scope: FunctionScope) -> None:
-    """`copy_` broadcasts and converts as the step does."""
+    """Calls `copy_`, which broadcasts and converts as the step does."""
     flag = ", non_blocking=True" if step.non_blocking else ""
     scope.out.line(f"{scope.name(step.dst)}.copy_({scope.name(step.src)}{flag})")
 
 
 def align(step: steps.Align, scope: FunctionScope) -> None:
-    """The copy relies on torch's allocators, which align to 64 bytes at least."""
+    """Copies an unaligned tensor; torch's allocators align to at least 64 bytes."""
     source = scope.name(step.source)
     clone = scope.module.helper(Helper.CLONE)
     text = f"{source} if {source}.data_ptr() % {step.alignment} == 0 else {clone}({source})"
@@ -152,5 +152,5 @@ def resize_storage(step: steps.ResizeStorage, scope: FunctionScope) -> None:
 
 
 def set_storage(step: steps.SetStorage, scope: FunctionScope) -> None:
-    """Makes the target a view of the source, for every holder."""
+    """Makes the target a view of the source, for all references to it."""
     scope.out.line(f"{scope.name(step.target)}.set_({scope.name(step.source)})")

@@ -1,4 +1,4 @@
-"""What all functions of an emitted module share: global names, helpers, constants and kernels."""
+"""State that all functions of an emitted module share: global names, helpers, constants and kernels."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ _RUNTIME = (*runtime.__all__, "find_group")
 
 
 class ModuleScope:
-    """Names of everything global, and a record of what the functions turned out to need."""
+    """Global names of a module, and the helpers that its functions use."""
 
     def __init__(self, plan: Plan, options: PyOptions, origins: OpOrigins) -> None:
         self.plan = plan
         self.origins = origins
-        """Of the plan's ops, in the program that it was lowered from."""
+        """Origins of the plan's ops in the program that was lowered."""
         self.program = program = plan.program
         self.options = options
         self.names = namer((*_OWN, *_PERSISTENT, *_RUNTIME, *(h.value for h in Helper)))
@@ -47,16 +47,16 @@ class ModuleScope:
         self.runtime_names: dict[str, None] = {}
         self.containers: dict[ir.TreeSpec, tuple[str, str]] = {}
         self.lookups: dict[str, str] = {}
-        """Names of what is looked up once, when the module is loaded, by the text that does it."""
+        """Names of objects that are looked up when the module is loaded, by the text of the look-up."""
         self.function_names = {f.name: self.names(f.name) for f in program.functions}
         recorded = [f for f in plan.functions if f.recording is not None and self._records]
         self.recorded_names = {f.name: self.names(f"replay_{f.name}") for f in recorded}
-        """Of what records and replays the functions of these names."""
+        """Names of the recorders of functions, by function."""
         self.kernel_names = {k.name: self.names(short_name(k.name)) for k in plan.kernels}
-        # all of them before any function is written, so that no variable of a function hides one
+        # before any function is written, so that no local variable hides one
         self.streams = {stream: self.names(f"stream{stream.number}") for stream in plan.streams}
         self.operator_calls = Counter(op.target for f in program.functions for op in f.ops_of(ir.CallExtern))
-        """How many calls of each operator the program has."""
+        """The number of calls of each operator in the program."""
         self.extern_globals: dict[str, str] = {}
         self.extern_names = {e.name: self._extern_name(e.name) for e in plan.operators}
         self.constant_names = {c.value: self.names(c.value.name) for c in program.constants}
@@ -73,30 +73,30 @@ class ModuleScope:
             return f"torch.{plain}"
         if is_symmetric(name):
             self.helper(Helper.OPERATORS)
-        found = self.extern_globals[name] = self.names(short_overload(name))
-        return found
+        variable = self.extern_globals[name] = self.names(short_overload(name))
+        return variable
 
     def global_name(self, function: FunctionPlan, value: ir.Value) -> str | None:
-        """The name of a constant, or of a window of one."""
+        """Returns the name of a constant, or of a window of one."""
         number = function.windows.get(value)
         return self.constant_names.get(value) if number is None else self.window_names[number]
 
-    # --- what functions ask for
+    # --- requests of functions
 
     def helper(self, helper: Helper) -> str:
-        """The name of a helper, which the module then defines."""
+        """Returns the name of a helper, which the module then defines."""
         self.helpers[helper] = None
         if helper is Helper.WINDOW:
             self.helpers[Helper.REINTERPRET] = None
         return helper.value
 
     def runtime(self, name: str) -> str:
-        """The name of a function of `wrapper_ir_runtime`, which the module then imports."""
+        """Returns the name of a function of `wrapper_ir_runtime`, which the module then imports."""
         self.runtime_names[name] = None
         return name
 
     def container(self, spec: ir.TreeSpec) -> tuple[str, str]:
-        """Names of the functions that take apart and build a custom container."""
+        """Returns the names of the functions that flatten and build a custom container."""
         key = ir.TreeSpec(kind=spec.kind, type_name=spec.type_name, context=spec.context)
         if key not in self.containers:
             stem = spec.type_name.rpartition(":")[2].rpartition(".")[2]
@@ -104,11 +104,11 @@ class ModuleScope:
             self.containers[key] = (self.names(f"flatten_{stem}"), self.names(f"build_{stem}"))
         return self.containers[key]
 
-    def lookup(self, wish: str, text: str, hidden: Container[str] = ()) -> str:
-        """The global name of what `text` makes; a new one is not among `hidden`."""
+    def lookup(self, candidate: str, text: str, hidden: Container[str] = ()) -> str:
+        """Returns the global name of the result of `text`; a new one is not among `hidden`."""
         if text not in self.lookups:
-            name = self.names(wish)
+            name = self.names(candidate)
             while name in hidden:
-                name = self.names(wish)
+                name = self.names(candidate)
             self.lookups[text] = name
         return self.lookups[text]

@@ -9,6 +9,7 @@ from wrapper_ir.support.quoting import Namer, python_names
 _USED = ("args", "math", "self", "torch")
 
 
-def namer(taken: Iterable[str] = ()) -> Namer:
-    """Gives out names that differ from each other, from `taken`, and from whatever every function uses."""
-    return python_names((*_USED, *taken))
+def namer(reserved: Iterable[str] = ()) -> Namer:
+    """Returns a generator of names that differ from each other, from `reserved`, and from the names that
+    every function uses."""
+    return python_names((*_USED, *reserved))

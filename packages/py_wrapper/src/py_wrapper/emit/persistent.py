@@ -1,6 +1,6 @@
-"""The text that makes memory which persists from call to call, and takes it: `FunctionPlan.persistent` says what is.
+"""Writes the allocation and use of memory that persists between calls (`FunctionPlan.persistent`).
 
-The tensors over persistent memory are made together with it, so that a call finds them ready.
+The tensors over persistent memory are created with it, and reused by each call.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from wrapper_ir import ir
 
 
 def name_persistent(scope: FunctionScope) -> None:
-    """Names for the tensors over persistent memory, which they have throughout a call."""
+    """Names the tensors over persistent memory, whose names are fixed throughout a call."""
     memory = scope.plan.persistent
     scope.persistent_names = [scope.names(window.name) for window in memory.windows]
     scope.persistent = {value: scope.persistent_names[number] for value, number in memory.values.items()}
@@ -21,15 +21,17 @@ def name_persistent(scope: FunctionScope) -> None:
 
 
 def write_new_buffers(scope: FunctionScope) -> None:
-    """The function that makes one set of buffers, and what holds those that no call uses."""
+    """Writes the function that creates one set of buffers, and the pool of unused sets."""
     out, module, plan = scope.out, scope.module, scope.plan.persistent
     device = module.program.target.device
     empty = module.helper(Helper.EMPTY if device == ir.CPU else Helper.EMPTY_CUDA)
     out.line()
     out.line()
     with out.block("def new_buffers():"):
-        held = "" if plan.is_held else ", which calls allocate"
-        out.line(f'"""Memory that no caller sees{held}, and the tensors over it, for one call at a time."""')
+        clause = "" if plan.is_held else ", which calls allocate"
+        out.line(
+            f'"""Memory that no caller sees{clause}, and the tensors over it, for one call at a time."""'
+        )
         with out.block("with torch.inference_mode(False):"):
             memory = [scope.names(f"memory{number}") for number in range(len(plan.blocks))]
             for name, block in zip(memory, plan.blocks, strict=True):
@@ -52,7 +54,8 @@ def write_new_buffers(scope: FunctionScope) -> None:
 
 
 def write_take(scope: FunctionScope) -> tuple[str, str]:
-    """At the begin of a call: takes a set of buffers. Returns the texts of its key and of the set."""
+    """Writes the line that takes a set of buffers at the start of a call; returns the texts of its key and of
+    the set."""
     out, buffers = scope.out, scope.names("buffers")
     key = "0"
     if scope.module.program.target.device != ir.CPU:

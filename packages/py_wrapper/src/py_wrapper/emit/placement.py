@@ -1,4 +1,4 @@
-"""Writes where work runs: streams, events, scopes, and the guard of the program's device."""
+"""Writes streams, events, scopes, and the guard of the program's device."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wrapper_ir_lowering import steps
 
 
 def on_stream(step: steps.Step, scope: FunctionScope) -> AbstractContextManager[None]:
-    """A `with` block for what a step queues, unless that goes to the stream that is current when the program is called."""
+    """Writes a `with` block around a step that queues work on another stream than the caller's."""
     if (
         not isinstance(
             step,
@@ -30,7 +30,7 @@ def on_stream(step: steps.Step, scope: FunctionScope) -> AbstractContextManager[
 
 
 def _stream(stream: steps.Stream, scope: FunctionScope) -> str:
-    """The stream of an event."""
+    """Returns the stream of an event."""
     if stream.number:
         return scope.module.streams[stream]
     device = stream.device
@@ -38,7 +38,7 @@ def _stream(stream: steps.Stream, scope: FunctionScope) -> str:
 
 
 def record_event(step: steps.RecordEvent, scope: FunctionScope) -> None:
-    """An event of torch's; on the host, where nothing is queued, it has happened already."""
+    """Records an event of torch; on the host, whose calls are synchronous, None."""
     name = scope.bind(step.result)
     if step.on_host:
         scope.out.line(f"{name} = None  # an event; on the CPU it has happened already")
@@ -48,7 +48,7 @@ def record_event(step: steps.RecordEvent, scope: FunctionScope) -> None:
 
 
 def wait_event(step: steps.WaitEvent, scope: FunctionScope) -> None:
-    """The stream waits, the host goes on; an event of the host has happened already."""
+    """Makes the stream wait; the host continues. An event of the host is complete."""
     name = scope.name(step.event)
     if step.on_host:
         scope.out.line(f"# wait for {name}: it has happened already")
@@ -57,7 +57,7 @@ def wait_event(step: steps.WaitEvent, scope: FunctionScope) -> None:
 
 
 def sync_event(step: steps.SyncEvent, scope: FunctionScope) -> None:
-    """The host waits."""
+    """Makes the host wait."""
     name = scope.name(step.event)
     if step.on_host:
         scope.out.line(f"# synchronise with {name}: it has happened already")
@@ -66,13 +66,13 @@ def sync_event(step: steps.SyncEvent, scope: FunctionScope) -> None:
 
 
 def barrier(step: steps.Barrier, scope: FunctionScope) -> None:
-    """Python keeps the order of its lines; the reader is told why they have it."""
+    """Writes a comment; Python keeps the order of its lines."""
     scope.out.comment("barrier")
 
 
 def enter_device(step: steps.EnterDevice, scope: FunctionScope) -> None:
-    """A `with` block to the function's end. Torch's own guard for generated code looks nothing up; other devices have
-    none."""
+    """Opens a `with` block to the function's end. Torch's guard for generated code, which needs no look-up,
+    exists for CUDA only."""
     device = step.device
     cuda = device.type == "cuda"
     attribute = f"{python_attribute('torch', device.type)}.device"
@@ -81,18 +81,18 @@ def enter_device(step: steps.EnterDevice, scope: FunctionScope) -> None:
 
 
 def enter_profile(step: steps.EnterProfile, scope: FunctionScope) -> None:
-    """Torch's own scope of its profilers."""
+    """Enters a scope of torch's profilers."""
     texts = map(python_string, (step.name, step.details) if step.details else (step.name,))
     scope.out.open_block(f"with torch.profiler.record_function({', '.join(texts)}):")
 
 
 def enter_pool(step: steps.EnterPool, scope: FunctionScope) -> None:
-    """The process's pool of this name."""
+    """Enters the process's pool of this name."""
     use = scope.module.runtime("use_memory_pool")
     text = f"{use}(torch, {python_string(step.name)}, {python_string(str(step.device))})"
     scope.out.open_block(f"with {text}:")
 
 
 def exit_scope(step: steps.ExitScope, scope: FunctionScope) -> None:
-    """The end of a block."""
+    """Ends a block."""
     scope.out.close_block()

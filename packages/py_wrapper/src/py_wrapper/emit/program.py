@@ -1,4 +1,4 @@
-"""Puts a module together."""
+"""Assembles a module."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from wrapper_ir_runtime.kernel_files import TABLE, kernel_file_names, kernel_tab
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmittedModule:
-    """The text of a module and of the files beside it (by relative name); constants are the artifact's."""
+    """The text of a module and of the files beside it (by relative name). Constants are in the artifact."""
 
     name: str
     source: str
     files: Mapping[str, str]
     kernels: Sequence[ir.KernelDef]
     externs: Sequence[ir.ExternDef] = ()
-    """The operators that it calls."""
+    """The operators that the module calls."""
     origins: Sequence[LineOrigin | None] = ()
-    """What each line of `source` is written for."""
+    """The origin of each line of `source`."""
 
     def __str__(self) -> str:
         return self.source
@@ -73,13 +73,13 @@ if __name__ == "__main__":
 
 
 def emit_module(artifact: Artifact, options: PyOptions, analyses: Analyses | None = None) -> EmittedModule:
-    """The module for an artifact. Raises VerificationError (WIR1nn) for a signature that does not fit the program,
-    NotSupportedError (WIR91n), LoweringError (WIR24n), EmitError (PY1nn)."""
-    given = Analyses.of(artifact.program, analyses)
+    """Returns the module for an artifact. Raises VerificationError (WIR1nn) for a signature that does not
+    match the program, NotSupportedError (WIR91n), LoweringError (WIR24n), EmitError (PY1nn)."""
+    memo = Analyses.of(artifact.program, analyses)
     if options.persistent_buffers:
-        given = given.after(with_persistent_pools(artifact.program, given))
-        artifact = replace(artifact, program=given.program)
-    plan = lower(artifact, _lowering(options), given)
+        memo = memo.after(with_persistent_pools(artifact.program, memo))
+        artifact = replace(artifact, program=memo.program)
+    plan = lower(artifact, _lowering(options), memo)
     scope = ModuleScope(plan, options, OpOrigins(artifact.program, plan.program))
     artifact = plan.artifact
     if plan.reads_files:

@@ -1,4 +1,4 @@
-"""Writes what stands between a module's docstring and its functions: imports, helpers, kernels, constants."""
+"""Writes the code between a module's docstring and its functions: imports, helpers, kernels, constants."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from wrapper_ir_lowering import ConstantBytes, ConstantWindow
 
 
 def write_prologue(scope: ModuleScope, kernels: Sequence[ir.KernelDef], uses_math: bool, out: Writer) -> None:
-    """Everything that is done once, when the module is loaded."""
-    constants = [(held.name, *_storage(held, scope)) for held in scope.plan.bytes]
+    """Writes the code that runs once, when the module is loaded."""
+    constants = [(data.name, *_storage(data, scope)) for data in scope.plan.bytes]
     constants += [(c.value.name, *_constant(c, scope)) for c in scope.program.constants]
     windows = [_window(w, name, scope) for w, name in zip(scope.plan.windows, scope.window_names)]
-    needed = {helper: text for helper, text in HELPERS.items() if helper in scope.helpers}
+    helpers = {helper: text for helper, text in HELPERS.items() if helper in scope.helpers}
     guard = Writer()
     write_inputs(scope, guard)
     storages = Writer()
@@ -30,7 +30,7 @@ def write_prologue(scope: ModuleScope, kernels: Sequence[ir.KernelDef], uses_mat
     out.origin = LineOrigin(note="imports")
     _write_imports(scope, uses_math, out)
     out.origin = LineOrigin(note="helpers of this module")
-    for text in needed.values():
+    for text in helpers.values():
         if not text.startswith("\n"):
             out.line(text)
     _write_lookups(scope, out)
@@ -39,7 +39,7 @@ def write_prologue(scope: ModuleScope, kernels: Sequence[ir.KernelDef], uses_mat
         out.line(
             f"{variable} = {python_attribute('torch', device.type)}.Stream({python_string(str(device))})"
         )
-    for text in needed.values():
+    for text in helpers.values():
         if text.startswith("\n"):
             poison = scope.options.poison or 0
             text = text.replace("{hex}", f"{poison:#04x}").replace("{poison}", str(poison))
@@ -50,7 +50,7 @@ def write_prologue(scope: ModuleScope, kernels: Sequence[ir.KernelDef], uses_mat
     out.origin = LineOrigin(note="kernels and constants beside this module")
     if kernels or constants:
         out.gap()
-        if any(text.startswith("\n") for text in needed.values()):
+        if any(text.startswith("\n") for text in helpers.values()):
             out.line()
         out.line("parts = open_parts(__file__, __spec__)  # what lies beside this file")
     if scope.plan.reads_files:
@@ -99,7 +99,7 @@ def _write_lookups(scope: ModuleScope, out: Writer) -> None:
 
 
 def _constant(constant: ir.Constant, scope: ModuleScope) -> tuple[str, list[str]]:
-    """(`name = function`, arguments) that make a constant's tensor."""
+    """Returns (`name = function`, arguments) that create a constant's tensor."""
     type, name = constant.value.type, scope.constant_names[constant.value]
     if isinstance(type, ir.OpaqueType):
         return f"{name} = parts.handle", [python_string(constant.value.name)]
@@ -111,27 +111,27 @@ def _constant(constant: ir.Constant, scope: ModuleScope) -> tuple[str, list[str]
     if constant.storage:
         args = [scope.bytes_names[constant.storage], *layout, str(constant.offset)]
         return f"{name} = {scope.helper(Helper.WINDOW)}", args
-    args = [python_string(constant.value.name), *layout, *_kept(constant, type, scope)]
+    args = [python_string(constant.value.name), *layout, *_memory_arguments(constant, type, scope)]
     return f"{name} = {scope.helper(Helper.CONSTANT)}", args
 
 
 def _window(window: ConstantWindow, name: str, scope: ModuleScope) -> str:
     source = window.source
-    held = scope.window_names[source] if isinstance(source, int) else scope.constant_names[source]
-    return f"{name} = {constant_window(window, held, scope)}"
+    base = scope.window_names[source] if isinstance(source, int) else scope.constant_names[source]
+    return f"{name} = {constant_window(window, base, scope)}"
 
 
-def _storage(held: ConstantBytes, scope: ModuleScope) -> tuple[str, list[str]]:
-    """Bytes that several constants are windows of."""
-    one = held.constant
-    assert ir.is_tensor(one.value)  # others share nothing
-    layout = ["torch.uint8", f"({held.nbytes},)", "(1,)"]
-    args = [python_string(held.name), *layout, *_kept(one, one.value.type, scope)]
-    return f"{scope.bytes_names[held.name]} = {scope.helper(Helper.CONSTANT)}", args
+def _storage(data: ConstantBytes, scope: ModuleScope) -> tuple[str, list[str]]:
+    """Returns (`name = function`, arguments) that create the bytes that several constants share."""
+    one = data.constant
+    assert ir.is_tensor(one.value)  # only tensors share bytes
+    layout = ["torch.uint8", f"({data.nbytes},)", "(1,)"]
+    args = [python_string(data.name), *layout, *_memory_arguments(one, one.value.type, scope)]
+    return f"{scope.bytes_names[data.name]} = {scope.helper(Helper.CONSTANT)}", args
 
 
-def _kept(constant: ir.Constant, type: ir.TensorType, scope: ModuleScope) -> list[str]:
-    """How a constant is kept: as memory of its own, on a device, aligned."""
+def _memory_arguments(constant: ir.Constant, type: ir.TensorType, scope: ModuleScope) -> list[str]:
+    """Returns the arguments for the memory of a constant: mutable, device, alignment."""
     alignment = scope.plan.constant_alignment
     args = ["mutable=True"] if constant.mutable else []
     if type.device.type != "cpu":

@@ -1,4 +1,4 @@
-"""Writes what records a function, and replays it from then on."""
+"""Writes the recorder of a function, which records and replays it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wrapper_ir_lowering import FunctionPlan
 
 
 def write_recorded(plan: FunctionPlan, scope: ModuleScope, out: Writer) -> None:
-    """What callers call in place of a recordable function; nothing for others."""
+    """Writes the function that replaces a recordable function for callers; nothing for others."""
     name = scope.recorded_names.get(plan.name)
     if name is None or plan.recording is None:
         return
@@ -26,7 +26,9 @@ def write_recorded(plan: FunctionPlan, scope: ModuleScope, out: Writer) -> None:
         "given": facts.given,
     }
     args = [scope.function_names[plan.name], python_string(plan.name), f"limit={scope.options.recordings}"]
-    args += [f"{key}={tuple_text([str(i) for i in found])}" for key, found in positions.items() if found]
+    args += [
+        f"{key}={tuple_text([str(i) for i in numbers])}" for key, numbers in positions.items() if numbers
+    ]
     out.line()
     out.line()
     out.origin = LineOrigin(note=f"records and replays @{plan.name}")

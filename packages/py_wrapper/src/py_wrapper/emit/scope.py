@@ -1,4 +1,4 @@
-"""What an op needs to know to be written: names, what is bound, and where lines go."""
+"""State of writing one function: names, live values, and the output."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 class FunctionScope:
-    """The state of writing one function.
+    """State of writing one function.
 
-    `bound` are the values that have a live Python variable; `defined` the symbols that have a value.
+    `bound` are the values with a live Python variable; `defined` the symbols with a value.
     """
 
     def __init__(self, module: ModuleScope, plan: FunctionPlan, out: Writer) -> None:
@@ -34,21 +34,22 @@ class FunctionScope:
         self.defined: dict[str, str] = {}
         self.position = 0
         self.persistent: dict[ir.Value, str] = {}
-        """Values over memory that persists from call to call, by the variables that hold them throughout a call."""
+        """The variables of values over persistent memory, which live throughout a call."""
         self.persistent_names: list[str] = []
         """These variables, by the numbers of the plan's windows."""
         self.resize_names: list[str] = []
-        """Variables for what allocates and releases the plan's blocks, by their numbers."""
+        """Variables of the functions that resize the plan's blocks, by block number."""
 
     # --- names
 
     def bind(self, value: ir.Value) -> str:
-        """A Python variable for a value that is defined now."""
+        """Returns a new Python variable for a value that is defined now."""
         name = self.bound[value] = self.names(value.name)
         return name
 
     def name(self, value: ir.Value) -> str:
-        """The variable that holds a value; raises EmitError PY101 for one that is not, or no longer, defined."""
+        """Returns the variable of a value; raises EmitError PY101 for a value that is not, or no longer,
+        defined."""
         name = (
             self.bound.get(value) or self.persistent.get(value) or self.module.global_name(self.plan, value)
         )
@@ -59,7 +60,7 @@ class FunctionScope:
         return name
 
     def define(self, symbol: str) -> str:
-        """A Python variable for a symbol."""
+        """Returns the Python variable of a symbol."""
         name = self.defined.get(symbol)
         if name is None:
             name = self.defined[symbol] = self.names(symbol)
@@ -72,32 +73,33 @@ class FunctionScope:
             self.out.delete(names)
 
     def unbind(self, values: Iterable[ir.Value]) -> list[str]:
-        """The variables of these values, which are no longer theirs; the caller deletes them."""
+        """Unbinds the variables of these values and returns their names; the caller deletes them."""
         return [self.bound.pop(value) for value in values if value in self.bound]
 
-    def lookup(self, wish: str, text: str) -> str:
-        """The global name of what `text` makes, which no variable of this function hides, before or after."""
-        return self.names.claim(self.module.lookup(wish, text, self.names.taken))
+    def lookup(self, candidate: str, text: str) -> str:
+        """Returns the global name of the result of `text`, which no variable of this function hides, before
+        or after."""
+        return self.names.claim(self.module.lookup(candidate, text, self.names.taken))
 
     # --- texts
 
     def expr(self, e: Expr) -> str:
-        """Python text of an expression."""
+        """Returns the Python text of an expression."""
         return to_python(e, self._leaf, lambda: self.module.runtime("power"))
 
     def int64(self, e: Expr) -> str:
-        """Python text of a number, held to 64 bits if it is an int; torch and kernels hold sizes and their arguments to them
-        by themselves."""
+        """Returns the Python text of a number, with a check against 64 bits if it is an int. Torch and
+        kernels check sizes and their arguments themselves."""
         text = self.expr(e)
         return text if stays_int64(e) else f"{self.module.runtime('int64')}({text})"
 
     def _leaf(self, e: Expr) -> str:
         match e:
             case Sym(name):
-                found = self.defined.get(name)
-                if found is None:
+                variable = self.defined.get(name)
+                if variable is None:
                     raise EmitError("PY101", f"symbol {name} is not defined here", self)
-                return found
+                return variable
             case ir.SizeOf(value, dim):
                 return f"{self.name(value)}.shape[{dim}]"
             case ir.StrideOf(value, dim):
@@ -105,17 +107,17 @@ class FunctionScope:
             case ir.OffsetOf(value):
                 return f"{self.name(value)}.storage_offset()"
             case ir.Item(value):
-                held = self.name(value)
-                return held if ir.is_scalar(value) else f"{held}.item()"
+                text = self.name(value)
+                return text if ir.is_scalar(value) else f"{text}.item()"
             case _:
                 raise EmitError("PY101", f"{e} has no Python text", self)
 
     def shape(self, exprs: Sequence[Expr]) -> str:
-        """A tuple of sizes or strides."""
+        """Returns a tuple of sizes or strides."""
         return tuple_text([self.expr(e) for e in exprs])
 
     def arg(self, arg: ir.Arg) -> str:
-        """Python text of an argument."""
+        """Returns the Python text of an argument."""
         match arg:
             case ir.Value():
                 return self.name(arg)
@@ -139,5 +141,5 @@ class FunctionScope:
                 raise EmitError("PY101", f"{arg!r} has no Python text", self)
 
     def place(self) -> str:
-        """The op in its surroundings."""
+        """Returns the op in its context."""
         return op_place(self.plan.function, self.position, self.module.program)

@@ -1,7 +1,7 @@
-"""Writes `forward`: the model's own arguments and results around the flat calling convention.
+"""Writes `forward`, which converts between the model's signature and the flat calling convention.
 
-The structures are known, so they are taken apart and put together by straight-line code; what is rare is left to the
-functions of `wrapper_ir_runtime` that the interpreter uses as well.
+The structures are known, so straight-line code flattens and rebuilds them. Rare cases call functions of
+`wrapper_ir_runtime`, which the interpreter shares.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _CHANGES = {
 
 
 def write_forward(scope: ModuleScope, signature: ir.Signature, out: Writer) -> None:
-    """`def forward(x, *, mask=None):`, calling `boxed`; raises EmitError PY102 where the signature does not fit, and
-    NotSupportedError WIR916."""
+    """Writes `def forward(x, *, mask=None):`, which calls `boxed`. Raises EmitError PY102 if the signature
+    does not match the program, and NotSupportedError WIR916."""
     refuse_unsupported(signature)
     _Forward(scope, signature, out).write()
 
@@ -44,20 +44,20 @@ class _Forward:
         self.statics = {s.leaf: literal_text(s.value) for s in signature.statics}
 
     def write(self) -> None:
-        """The whole function."""
+        """Writes the whole function."""
         arguments = arguments_of(self.signature, self.names)
         for argument in arguments:
-            self.scope.names.claim(argument.name)  # globals that are looked up must not be hidden
+            self.scope.names.claim(argument.name)  # parameters must not hide globals that are used
         heads, unchecked = head_of(arguments)
         if unchecked:
             self.scope.runtime("REQUIRED")
         self.out.line(f"@{self.scope.runtime('coded_arguments')}")
         self.out.items("def forward(", heads, "):")
         with self.out.block_body():
-            drawn = ", ".join(str(state.device) for state in self.signature.random)
+            devices = ", ".join(str(state.device) for state in self.signature.random)
             random = (
-                f" Draws random numbers from torch's default generator ({python_docstring(drawn)})."
-                if drawn
+                f" Draws random numbers from torch's default generator ({python_docstring(devices)})."
+                if devices
                 else ""
             )
             self.out.line(f'"""The model\'s own signature.{random}"""')
@@ -78,9 +78,9 @@ class _Forward:
         self.out.line()
         self.out.line("forward.boxed = boxed")
 
-    def _local(self, wish: str) -> str:
-        """A variable that hides nothing which is looked up later."""
-        return self.scope.names.claim(self.names(wish))
+    def _local(self, candidate: str) -> str:
+        """Returns a variable that hides no global that is used later."""
+        return self.scope.names.claim(self.names(candidate))
 
     # --- arguments
 
@@ -90,12 +90,12 @@ class _Forward:
             self.leaves.append(name)
             return
         children = [self._local(f"{name}_{i}") for i in range(len(spec.children))]
-        left = targets(children) or "() = "
+        head = targets(children) or "() = "
         match spec.kind:
             case ir.TreeKind.NONE:
                 self.out.line(f"{self.scope.runtime('expect_static')}({python_string(name)}, {name}, None)")
             case ir.TreeKind.TUPLE | ir.TreeKind.LIST | ir.TreeKind.NAMEDTUPLE:
-                self.out.line(f"{left}{name}")
+                self.out.line(f"{head}{name}")
             case ir.TreeKind.DICT:
                 keys = tree_keys(spec)
                 expect = self.scope.runtime("expect_keys")
@@ -104,17 +104,17 @@ class _Forward:
                     f"{expect}({python_string(name)}, {name}, {tuple_text([key_text(k) for k in keys])})"
                 )
                 if children:
-                    self.out.line(f"{left}{values}{',' if len(children) == 1 else ''}")
+                    self.out.line(f"{head}{values}{',' if len(children) == 1 else ''}")
             case ir.TreeKind.DATACLASS:
                 self.out.line(
                     f"{self.scope.runtime('expect_class')}({python_string(name)}, {name}, {self._class(spec)})"
                 )
                 if children:
                     values = ", ".join(python_attribute(name, key) for key in spec.keys)
-                    self.out.line(f"{left}{values}{',' if len(children) == 1 else ''}")
+                    self.out.line(f"{head}{values}{',' if len(children) == 1 else ''}")
             case ir.TreeKind.CUSTOM:
                 flatten, _ = self.scope.container(spec)
-                self.out.line(f"{left}{flatten}({name})")
+                self.out.line(f"{head}{flatten}({name})")
         for child, child_spec in zip(children, spec.children, strict=True):
             self._take_apart(child, child_spec)
 
@@ -140,14 +140,16 @@ class _Forward:
         return f"[{', '.join(f'({python_string(self.leaves[i])}, {self.leaves[i]})' for i in leaves)}]"
 
     def _check(self) -> None:
-        """That nothing would have to be recorded for autograd, and that tensors share memory as at capture."""
+        """Checks that autograd has nothing to record, and that tensors share memory as at capture."""
         tensors = self._tensor_leaves()
-        wanting = [i for i in gradient_leaves(self.signature) if tensors.get(i)]
-        if wanting:
+        differentiable = [i for i in gradient_leaves(self.signature) if tensors.get(i)]
+        if differentiable:
             any_requires_grad = self.scope.helper(Helper.ANY_GRADIENT)
-            args = ", ".join(self.leaves[i] for i in wanting)
+            args = ", ".join(self.leaves[i] for i in differentiable)
             with self.out.block(f"if torch.is_grad_enabled() and {any_requires_grad}({args}):"):
-                self.out.items(f"{self.scope.runtime('refuse_gradient')}(", [self._named(wanting)], ")")
+                self.out.items(
+                    f"{self.scope.runtime('refuse_gradient')}(", [self._named(differentiable)], ")"
+                )
         for same in self.signature.same:
             self._checked("expect_same", [self._named(same.leaves)])
         for leaf, others in apart_leaves(self.signature):
@@ -160,13 +162,13 @@ class _Forward:
         self.out.items(f"{self.scope.runtime(function)}(", [self._caller(), *args], ")")
 
     def _tensor_leaves(self) -> dict[int, bool]:
-        """Leaves that the program takes for tensors, and whether they can have a gradient."""
-        found = {i: True for i in gradient_leaves(self.signature) if i not in self.signature.params}
+        """Returns the leaves that the program uses as tensors, and whether they can have a gradient."""
+        leaves = {i: True for i in gradient_leaves(self.signature) if i not in self.signature.params}
         for leaf, param in zip(self.signature.params, self.scope.program.main.params):
             type = param.value.type
             if isinstance(type, ir.TensorType):
-                found[leaf] = type.dtype.is_floating or type.dtype.is_complex
-        return found
+                leaves[leaf] = type.dtype.is_floating or type.dtype.is_complex
+        return leaves
 
     # --- results
 
@@ -186,16 +188,16 @@ class _Forward:
         self.out.line(f"return {self._build(self.signature.outputs, outputs)}")
 
     def _outputs(self, results: Sequence[str]) -> list[str]:
-        """Each output as text; one that is made for it and stands in several places gets a variable."""
-        made: dict[ir.OutputBinding, str] = {}
+        """Returns each output as text. A created output that occurs more than once gets a variable."""
+        texts: dict[ir.OutputBinding, str] = {}
         for binding, count in Counter(self.signature.bindings).items():
             text = self._output(binding, results)
             if count > 1 and isinstance(binding, ir.InputView | ir.ResultView | ir.WrappedOutput):
                 name = self._local("shared_out")
                 self.out.line(f"{name} = {text}")
                 text = name
-            made[binding] = text
-        return [made[binding] for binding in self.signature.bindings]
+            texts[binding] = text
+        return [texts[binding] for binding in self.signature.bindings]
 
     def _window(self, shared: ir.SharedStorage) -> str:
         places = ", ".join(
@@ -253,7 +255,7 @@ class _Forward:
                 _, build = self.scope.container(spec)
                 return f"{build}({tuple_text(children)})"
 
-    # --- what is looked up once
+    # --- look-ups at load time
 
     def _caller(self) -> str:
         self.scope.runtime("TorchCaller")
@@ -262,9 +264,9 @@ class _Forward:
     def _class(self, spec: ir.TreeSpec) -> str:
         function = "namedtuple_of" if spec.kind is ir.TreeKind.NAMEDTUPLE else "dataclass_of"
         fields = tuple_text([python_string(key) for key in spec.keys])
-        wish = spec.type_name.rpartition(":")[2].rpartition(".")[2]
+        candidate = spec.type_name.rpartition(":")[2].rpartition(".")[2]
         text = f"{self.scope.runtime(function)}({python_string(spec.type_name)}, {fields})"
-        return self.scope.lookup(wish, text)
+        return self.scope.lookup(candidate, text)
 
     def _subclass(self, spec: ir.SubclassSpec) -> str:
         self.scope.runtime("Subclass")
@@ -274,5 +276,5 @@ class _Forward:
             f"attributes={tuple_text([python_string(a) for a in spec.attributes])}, context={python_string(spec.context)}, "
             f"sizes={spec.sizes}, strides={spec.strides})"
         )
-        wish = spec.type_name.rpartition(":")[2].rpartition(".")[2]
-        return self.scope.lookup(wish, f"Subclass({inner}, {self._caller()}.native)")
+        candidate = spec.type_name.rpartition(":")[2].rpartition(".")[2]
+        return self.scope.lookup(candidate, f"Subclass({inner}, {self._caller()}.native)")

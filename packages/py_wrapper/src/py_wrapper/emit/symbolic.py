@@ -7,6 +7,6 @@ from wrapper_ir_lowering.steps import Define
 
 
 def define(step: Define, scope: FunctionScope) -> None:
-    """A symbol is a Python number, computed once."""
+    """Assigns a symbol, a Python number that is computed once."""
     text = scope.int64(step.expr)
     scope.out.line(f"{scope.define(step.symbol)} = {text}")

@@ -1,4 +1,4 @@
-"""The module that writes each family of steps."""
+"""Table of the modules that write each family of steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of Python with indentation and the origin of each; long calls are broken."""
+"""Lines of Python with indentation and origins; long calls are broken."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ WIDTH = 110
 
 
 def tuple_text(items: Sequence[str]) -> str:
-    """A tuple display: `(a, b)`, `(a,)`, `()`."""
+    """Returns a tuple display: `(a, b)`, `(a,)`, `()`."""
     return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
 
 
 def targets(names: Sequence[str]) -> str:
-    """The left side of an assignment: `a, b = `, `(a,) = `, and nothing where there is nothing to assign."""
+    """Returns the left side of an assignment: `a, b = `, `(a,) = `, or '' without names."""
     if not names:
         return ""
     return f"({names[0]},) = " if len(names) == 1 else f"{', '.join(names)} = "
 
 
 class Writer:
-    """Collects lines. `origin` is what the lines to come are written for; None for what is not code."""
+    """Collects lines. `origin` is the origin of the next lines; None for lines that are not code."""
 
     def __init__(self) -> None:
         self.origin: LineOrigin | None = None
@@ -33,27 +33,27 @@ class Writer:
         self._origins: list[LineOrigin | None] = []
         self._depth = 0
         self._open: list[int] = []
-        """Where the blocks begin that `open_block` began."""
+        """The first lines of the blocks that `open_block` began."""
 
     def line(self, text: str = "") -> None:
-        """One line; '' is an empty one, two of which never follow each other inside a block."""
+        """Writes one line; '' is an empty one. Two empty lines never follow each other inside a block."""
         self._lines.append("    " * self._depth + text if text else "")
         self._origins.append(self.origin if text and text[0] != "#" else None)
 
     def gap(self) -> None:
-        """An empty line, unless there is one already or a block has just begun."""
+        """Writes an empty line unless the previous line is empty or begins a block."""
         if self._lines and self._lines[-1] and not self._lines[-1].endswith(":"):
             self.line()
 
     def paragraph(self, text: str) -> None:
-        """Lines at the top level, after two empty ones."""
+        """Writes lines at the top level, after two empty ones."""
         self.line()
         self.line()
         for line in text.strip("\n").splitlines():
             self.line(line)
 
     def comment(self, text: str) -> None:
-        """A comment, broken where it is too long."""
+        """Writes a comment, wrapped to the line width."""
         width = WIDTH - 4 * self._depth - 2
         for line in textwrap.wrap(
             python_comment(text), width, break_long_words=False, break_on_hyphens=False
@@ -61,26 +61,26 @@ class Writer:
             self.line(f"# {line}")
 
     def tuple(self, head: str, items: Sequence[str]) -> None:
-        """`head` and a tuple of the items, broken as in `items`; a comma makes one of a single item."""
+        """Writes `head` and a tuple of the items, wrapped as by `items`. A single item gets a trailing comma."""
         if len(items) == 1 and len(head) + len(items[0]) + 3 + 4 * self._depth <= WIDTH:
             self.line(f"{head}({items[0]},)")
         else:
             self.items(f"{head}(", items, ")")
 
     def delete(self, names: Sequence[str]) -> None:
-        """`del a, b`, joined to a `del` just before it."""
+        """Writes `del a, b`, joined to a `del` just before it."""
         previous = self._lines[-1] if self._lines else ""
         start = "    " * self._depth + "del "
-        room = WIDTH - len(previous) - 2
-        if previous.startswith(start) and len(", ".join(names)) <= room:
+        available = WIDTH - len(previous) - 2
+        if previous.startswith(start) and len(", ".join(names)) <= available:
             self._lines[-1] = f"{previous}, {', '.join(names)}"
             return
         brackets = len(names) > 8 or len(", ".join(names)) > WIDTH - len(start)
         self.items("del (" if brackets else "del ", names, ")" if brackets else "")
 
     def items(self, head: str, items: Sequence[str], tail: str) -> None:
-        """`head` + comma-separated items + `tail`, broken over lines where that is too long; `head` ends in a bracket, which
-        `tail` closes."""
+        """Writes `head`, comma-separated items and `tail`, wrapped if too long. `head` ends in a bracket,
+        which `tail` closes."""
         text = f"{head}{', '.join(items)}{tail}"
         if len(text) + 4 * self._depth <= WIDTH or not items:
             self.line(text)
@@ -98,7 +98,7 @@ class Writer:
         self.line(tail)
 
     def unpack(self, names: Sequence[str], text: str) -> None:
-        """`a, b = text`, in brackets where it is long."""
+        """Writes `a, b = text`, in brackets if it is long."""
         if len(names) > 8:
             self.items("(", names, f") = {text}")
         else:
@@ -111,32 +111,32 @@ class Writer:
         self._depth += 1
 
     def close_block(self) -> None:
-        """Ends the block that was begun last."""
-        written = self._lines[self._open.pop() :]
-        if all(not line or line.lstrip().startswith("#") for line in written):
+        """Ends the innermost open block."""
+        body = self._lines[self._open.pop() :]
+        if all(not line or line.lstrip().startswith("#") for line in body):
             self.line("pass")
         self._depth -= 1
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """An indented block under `head`."""
+        """Writes an indented block under `head`."""
         self.line(head)
         with self.block_body():
             yield
 
     @contextmanager
     def block_body(self) -> Iterator[None]:
-        """The indented part of a block whose head is written."""
+        """Indents the body of a block whose head is written."""
         self._depth += 1
         yield
         self._depth -= 1
 
     def text(self) -> str:
-        """All lines."""
+        """Returns all lines."""
         return "\n".join(self._lines) + "\n"
 
     def origins(self) -> list[LineOrigin | None]:
-        """The origins of all lines."""
+        """Returns the origins of all lines."""
         origins: list[LineOrigin | None] = []
         for line, origin in zip(self._lines, self._origins, strict=True):
             origins += [origin] * (line.count("\n") + 1)
