@@ -1,7 +1,7 @@
 """Separate fake tensors for results that a custom operator's schema declares as new.
 
-A fake kernel that returns its argument (`lambda x, n: x`) has the right sizes, but tracers identify tensors by object
-and AOTAutograd finds views by storage: both take the result for the argument.
+A fake kernel that returns its argument (`lambda x, n: x`) has the right sizes, but tracers identify tensors
+by object and AOTAutograd finds views by storage: both take the result for the argument.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ def fresh_fakes() -> Iterator[None]:
 def fresh_returns(operator: object) -> frozenset[int]:
     """Returns the positions of the returns that a custom operator declares as new tensors.
 
-    Composite operators have none: their kernel is their fake kernel, so results share the same memory at run time.
+    Composite operators have none: their kernel is their fake kernel, so results share the same memory at run
+    time.
     """
     if not isinstance(operator, OpOverload) or operator.namespace in _TORCH:
         return frozenset()
@@ -63,22 +64,24 @@ def fresh_returns(operator: object) -> frozenset[int]:
 
 
 def shared_results(operator: object, result: object, operands: object) -> list[torch.Tensor]:
-    """Returns the fake tensors that are declared as new, and share memory with an operand or another result."""
-    found: list[torch.Tensor] = []
+    """Returns the fake tensors that are declared as new, and share memory with an operand or another
+    result."""
+    shared: list[torch.Tensor] = []
 
     def noted(tensor: torch.Tensor) -> torch.Tensor:
-        found.append(tensor)
+        shared.append(tensor)
         return tensor
 
     if fresh_returns(operator):
         _map_shared(operator, result, operands, noted)
-    return found
+    return shared
 
 
 def _map_shared(
     operator: Any, result: Any, operands: Any, replacement: Callable[[torch.Tensor], torch.Tensor]
 ) -> Any:
-    """Replaces the tensors of a result that are declared as new, and share memory with an operand or earlier result."""
+    """Replaces the tensors of a result that are declared as new, and share memory with an operand or earlier
+    result."""
     fresh, count = fresh_returns(operator), len(operator._schema.returns)
     storages = _storages(pytree.tree_leaves(operands))
 
@@ -98,7 +101,8 @@ def _map_shared(
 
 
 def _like(mode: FakeTensorMode, tensor: torch.Tensor) -> torch.Tensor:
-    """Returns a fake tensor of the same sizes and strides in separate memory, dense if the original is expanded."""
+    """Returns a fake tensor of the same sizes and strides in separate memory, dense if the original is
+    expanded."""
     layout = zip(tensor.size(), tensor.stride())
     # Comparing symbols would add a guard.
     is_expanded = any(
@@ -112,7 +116,8 @@ def _like(mode: FakeTensorMode, tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _storages(values: Iterable[object]) -> set[int]:
-    """Returns the storages of tensors. Other layouts have none, and results of batched functions show none."""
+    """Returns the storages of tensors. Other layouts have none, and results of batched functions show
+    none."""
     return {
         x.untyped_storage()._cdata
         for x in values

@@ -25,9 +25,11 @@ _CALLERS: Mapping[str, int] = MappingProxyType(
 
 
 def refuse_mixed_up(model: object) -> None:
-    """Raises CaptureError FE110 for exported programs whose fake kernels return an argument, or one tensor twice.
+    """Raises CaptureError FE110 for exported programs whose fake kernels return an argument, or one tensor
+    twice.
 
-    The trace contains one of the two tensors wherever the model used the other. Call this outside of `fresh_fakes`.
+    The trace contains one of the two tensors wherever the model used the other. Call this outside of
+    `fresh_fakes`.
     """
     for module in model.graph_module.modules() if isinstance(model, ExportedProgram) else ():
         for node in module.graph.nodes if isinstance(module, fx.GraphModule) else ():
@@ -37,12 +39,14 @@ def refuse_mixed_up(model: object) -> None:
                     "FE110",
                     f"the fake kernel of {operator} returns an argument, or one tensor twice, which its schema "
                     f"declares as new: the exported program may use one instead of the other{_place(node)}",
-                    hint="return torch.empty_like(x) from the fake kernel and export again, or capture the model",
+                    hint="return torch.empty_like(x) from the fake kernel and export again, "
+                    "or capture the model",
                 )
 
 
 def _operator(node: fx.Node) -> OpOverload | None:
-    """Returns the custom operator that a node calls, directly or through `_CALLERS`, if it declares new results."""
+    """Returns the custom operator that a node calls, directly or through `_CALLERS`, if it declares new
+    results."""
     position = _CALLERS.get(str(node.target))
     operator = node.target if position is None else node.args[position]
     return operator if isinstance(operator, OpOverload) and fresh_returns(operator) else None
@@ -62,7 +66,8 @@ def _is_mixed_up(node: fx.Node, operator: OpOverload) -> bool:
 
 
 def _again(node: fx.Node, operands: Any) -> Any:
-    """Calls the node on its fake tensors: a loaded program has lost their identities. None if the kernel fails."""
+    """Calls the node on its fake tensors: a loaded program has lost their identities. None if the kernel
+    fails."""
     fake_mode = detect_fake_mode(pytree.tree_leaves(operands))
     if fake_mode is None or fake_mode.shape_env is None or not callable(node.target):
         return None

@@ -12,7 +12,10 @@ from inductor_frontend.errors import CaptureError
 from inductor_frontend.export.trees import pack
 
 # Any in this file: the user's objects.
-_HINT = "return the new value; or store it in a tensor, a buffer (register_buffer) or an argument, and write to that"
+_HINT = (
+    "return the new value; "
+    "or store it in a tensor, a buffer (register_buffer) or an argument, and write to that"
+)
 _TORCHS_OWN = frozenset(vars(torch.nn.Module()))
 _RECURRENT = "_flat_weight"
 """Prefix of the attributes in which torch's recurrent modules list their weights, which every trace
