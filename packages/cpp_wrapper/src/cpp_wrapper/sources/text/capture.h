@@ -1,4 +1,4 @@
-// What a recording is made with: memory of its own, and a stream that the driver captures.
+// Capture of a recording: dedicated memory, and a stream that the driver captures.
 #pragma once
 #include <algorithm>
 
@@ -20,7 +20,7 @@ void use_stream(void* stream, int32_t index, CudaStreamGuardOpaque** guard) {
 
 // --- layouts
 
-/// The bytes from the first element of a tensor to its last one, and whether each of them is of exactly one element.
+/// The bytes from a tensor's first element to its last one, and whether each belongs to exactly one element.
 struct Extent {
   size_t nbytes = 0;
   bool is_dense = false, overlaps = false;
@@ -37,7 +37,7 @@ Extent extent(size_t element, int64_t rank, const int64_t* sizes, const int64_t*
   if (count == 0) return {0, true, false};
   std::sort(dims.begin(), dims.end());
   bool overlaps = false;
-  int64_t covered = 1;  // elements up to the end of the dimensions before
+  int64_t covered = 1;  // elements up to the end of the preceding dimensions
   for (const auto& [stride, size] : dims) {
     overlaps = overlaps || stride < covered;
     covered = raw(Int(size - 1) * Int(stride) + Int(covered));
@@ -60,7 +60,7 @@ uint64_t address(Tensor tensor) { return reinterpret_cast<uint64_t>(data(tensor)
 
 // --- memory
 
-/// Bytes of the device that recordings write in each replay.
+/// Memory of the device that recordings write in each replay.
 struct Block {
   Tensor handle = nullptr;
   uint64_t begin = 0;
@@ -75,8 +75,8 @@ struct Block {
 };
 using Blocks = std::vector<std::shared_ptr<Block>>;
 
-/// What a function allocates while it is recorded. Blocks of `shared` may be used by other recordings, too: they hold nothing from
-/// one replay to the next. The allocations whose numbers are in `apart` get blocks of their own.
+/// Allocations of a function during its recording. Other recordings may use blocks of `shared`, whose contents do not
+/// survive a replay. The allocations whose numbers are in `apart` get separate blocks.
 class Memory final : public RecordedMemory {
  public:
   Memory(const Run& run, void* stream, const Blocks& shared, const std::vector<size_t>& apart)
@@ -87,7 +87,7 @@ class Memory final : public RecordedMemory {
     used.push_back(block(nbytes));
     byte_window(made, used.back()->handle, dtype, sizes, strides, 0);
   }
-  /// The number of the allocation that a result lies in; those of `used` for none.
+  /// Returns the number of the allocation that contains a result; the size of `used` for none.
   size_t find(uint64_t at) const {
     size_t number = 0;
     while (number < used.size() && !used[number]->has(at)) ++number;
@@ -125,7 +125,7 @@ class Memory final : public RecordedMemory {
 
 // --- recording
 
-/// While this lives what the run queues is recorded, on a stream of its own.
+/// Records the run's work during its lifetime, on a separate stream.
 class Capture {
  public:
   Capture(Run& run, Memory& memory, Matmuls& matmuls) : run_(run), before_(run.stream) {
@@ -148,7 +148,7 @@ class Capture {
     if (is_open_ && driver().StreamEndCapture(stream_, &graph) == 0 && graph != nullptr) driver().GraphDestroy(graph);
     leave();
   }
-  /// What was recorded, to be replayed.
+  /// Returns the executable graph.
   void* end() {
     void *graph = nullptr, *made = nullptr;
     is_open_ = false;

@@ -23,7 +23,7 @@ void Set::reset() {
 
 namespace {
 
-/// Bytes of the host.
+/// A tensor over bytes of the host.
 void copy_bytes(Bytes& made, const unsigned char* source, size_t nbytes) {
   allocate(made.holder, {static_cast<int64_t>(nbytes)}, {1}, u8());
   void* target = data(made.holder);
@@ -31,7 +31,7 @@ void copy_bytes(Bytes& made, const unsigned char* source, size_t nbytes) {
   made.data = static_cast<unsigned char*>(target);
 }
 
-/// Moves bytes of the host to a device.
+/// Copies bytes of the host to a device.
 void move_to(Gpu gpu, Bytes& bytes, const Blob& blob) {
   Tensor host = take(bytes.holder);
   bytes.gpu = gpu;
@@ -40,7 +40,7 @@ void move_to(Gpu gpu, Bytes& bytes, const Blob& blob) {
   drop(host);
 }
 
-/// Gives bytes memory of their own.
+/// Replaces bytes by a copy.
 void make_own(Bytes& bytes, const Blob& blob) {
   if (blob.kind == Blob::kHost) {
     const Tensor old = take(bytes.holder);
@@ -63,7 +63,7 @@ std::string list_of(const std::vector<std::string>& names) {
 
 void check_value(const Constant& constant, Tensor held, Tensor given, bool is_borrowed) {
   const std::string found = tensor_text(given), want = tensor_text(held);
-  // a copy may have any strides, and come from the host
+  // copied values may have any strides, and be on the host
   const auto layout = [&](std::string text) {
     if (is_borrowed) return text;
     if (text == found && text.find(" on cpu") != std::string::npos) text = text.substr(0, text.find(" on ")) + want.substr(want.find(" on "));
@@ -75,7 +75,7 @@ void check_value(const Constant& constant, Tensor held, Tensor given, bool is_bo
   }
 }
 
-/// Raises CPP530 for values that are not those of constants.
+/// Raises CPP530 for values that do not match constants.
 Changes changes_of(const Named& values, const Set& like, bool is_full, bool is_borrowed) {
   Changes changes;
   std::unordered_map<std::string, const Constant*> known;
@@ -112,7 +112,7 @@ Changes changes_of(const Named& values, const Set& like, bool is_full, bool is_b
 // --- a loaded program
 
 namespace {
-/// A device is entered while this lives.
+/// Enters a device during its lifetime.
 struct Entered {
   Device* device;
   Run& run;
@@ -137,12 +137,12 @@ Container::~Container() {
   release_shared();
 }
 
-/// Work that is queued on any stream may read what is about to be freed, or has yet to write what others are about to read.
+/// Waits for the device: queued work may read memory that will be freed, or write memory that others will read.
 void Container::synchronize() {
   if (device_ != nullptr) device_->synchronize();
 }
 
-/// `set` as `base` is (as the file is, where that is null), with changes.
+/// Fills `set` with the constants of `base`, or of the file if that is null, and changes.
 void Container::fill(Set& set, const Set* base, const Changes& changes, bool is_borrowed) {
   set.version = ++versions_;
   set.bytes.resize(wir_program.blobs);
@@ -188,7 +188,7 @@ Set& Container::acquire() {
     Set* found = active_.load();
     found->users.fetch_add(1);
     if (active_.load() == found) return *found;
-    found->users.fetch_sub(1);  // an update came between
+    found->users.fetch_sub(1);  // an update replaced it
   }
 }
 
@@ -204,7 +204,7 @@ void Container::run(Tensor* inputs, Tensor* outputs, Run& run) {
   device.enter();
   const bool records = wir_program.gpu != nullptr && wir_program.gpu->recordables != 0;
   if (wir_program.persistent == 0 && !records) return wir_program.run(use.set.handles.data(), inputs, outputs, run);
-  // a graph that records a call runs it again at any time, on any stream
+  // a graph that captures a call may replay it at any time, on any stream
   const bool is_recorded = device_ != nullptr && device_->is_recorded(run);
   std::unique_ptr<Persistent> set = is_recorded ? Spares::make(run) : spares_.take(run);
   run.persistent = set->handles.data();

@@ -1,4 +1,4 @@
-// What the parts of a library share that are not the program: a loaded program and its constants.
+// A loaded program and its constants, shared by the files of a library other than the program.
 #pragma once
 #include "file.h"
 #include "runtime.h"
@@ -16,7 +16,7 @@
 #include <vector>
 
 extern "C" {
-// Torch has these from 2.13 on.
+// Torch has these functions from 2.13 on.
 __attribute__((weak)) const char* torch_exception_get_what_without_backtrace();
 __attribute__((weak)) int32_t torch_new_stable_ivalue(uint64_t** ret_value);
 __attribute__((weak)) int32_t torch_delete_stable_ivalue(uint64_t* value);
@@ -28,13 +28,13 @@ struct Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 [[noreturn]] void fail_text(const char* code, const std::string& text);
-/// As programs write types: `f32[2, 4]{1, 2}`, strides only where they are not those of a contiguous tensor.
+/// Returns a tensor's type as in the text form: `f32[2, 4]{1, 2}`, with strides only if it is not contiguous.
 std::string tensor_text(Tensor given);
 
-/// The text of the last call of this thread that failed.
+/// The error text of this thread's last failed call.
 std::string& last_error();
 
-/// Runs `body`; no exception leaves it.
+/// Runs `body` and catches all exceptions.
 template <class Body> int32_t guarded(const Run& run, Body body) noexcept {
   std::string& error_text = last_error();
   try {
@@ -49,12 +49,12 @@ template <class Body> int32_t guarded(const Run& run, Body body) noexcept {
     error_text = "[CPP406] an error that is not a std::exception";
   }
   if (*run.at) error_text += std::string("\n  at ") + run.at;
-  // Runners of torch before 2.13 do not ask for the text.
+  // Torch's runners before 2.13 do not query the text.
   if (&torch_exception_get_what_without_backtrace == nullptr) std::fprintf(stderr, "%s\n", error_text.c_str());
   return 1;
 }
 
-/// Handles that are freed where they are left.
+/// Handles that are freed at the end of the scope.
 struct Handles : std::vector<Tensor> {
   using std::vector<Tensor>::vector;
   Handles(const Handles&) = delete;
@@ -65,7 +65,7 @@ struct Handles : std::vector<Tensor> {
   }
 };
 
-/// Handles that are ours, in an array that is the caller's.
+/// Handles that this scope owns, in the caller's array.
 struct Given {
   Tensor* handles;
   size_t count;
@@ -78,41 +78,41 @@ struct NoGrad {
   ~NoGrad() { if (before) aoti_torch_grad_mode_set_enabled(true); }
 };
 
-/// A device that containers of this library run on, with the program's kernels and constants on it (`gpu.cpp`); libraries for
-/// the CPU have none.
+/// A device of this library's containers, with the program's kernels and constants (`gpu.cpp`). Libraries for the
+/// CPU have none.
 class Device {
  public:
   explicit Device(Gpu gpu) : gpu(gpu) {}
   Device(const Device&) = delete;
   virtual ~Device() = default;
-  /// Makes the device and the run's stream current for this thread; `leave` goes back, also where `enter` failed.
+  /// Makes the device and the run's stream current for this thread. `leave` restores both, even if `enter` failed.
   virtual void enter(Run& run) = 0;
   virtual void leave(Run& run) noexcept = 0;
-  /// Stream `number` of the program; of a run, 0 is its own.
+  /// Stream `number` of the program; 0 is the run's stream.
   virtual void* stream(const Run& run, int number) const = 0;
-  /// Whether a graph records what the run queues.
+  /// Whether the run's stream is being captured into a graph.
   virtual bool is_recorded(const Run& run) const = 0;
   /// Waits until the device is idle.
   virtual void synchronize() noexcept = 0;
-  /// The bytes of a constant as the file has them; the caller frees the handle.
+  /// The bytes of a constant as in the file; the caller frees the handle.
   virtual Bytes constant(const Blob& blob) = 0;
-  /// For the recordings of one call at a time; null where the program has nothing to record.
+  /// Creates recordings for one call at a time; null if the program has no recordable function.
   virtual std::shared_ptr<Graphs> graphs() const = 0;
   const Gpu gpu;
 };
 
-/// One state of all constants. Runs count themselves as users while they read it.
+/// One state of all constants. Runs are counted as users while they read it.
 struct Set {
   std::vector<Bytes> bytes;
   Handles handles, kept;
   std::atomic<int64_t> users{0};
-  uint64_t version = 0;  // a set that is filled anew is another one
+  uint64_t version = 0;  // changes when the set is filled again
   ~Set() { reset(); }
   void reset();
 };
 
-/// Tensors over memory that persists from call to call, and what was recorded. Those that were made in inference mode may be
-/// written in that alone; on a device a call may still be queued that uses them, on their stream.
+/// Tensors over memory that persists between calls, and recordings. Tensors created in inference mode can be written
+/// only in that mode. On a device, a call on their stream may still be using them.
 struct Persistent {
   Handles handles;
   bool is_inference;
@@ -120,21 +120,21 @@ struct Persistent {
   std::shared_ptr<Graphs> graphs;
 };
 
-/// Sets of such tensors: each is one call's at a time, and none is waited for.
+/// Sets of such tensors. One call at a time uses a set; no call waits for one.
 class Spares {
  public:
   Spares() = default;
   Spares(const Spares&) = delete;
   ~Spares();
-  /// One that no call uses and no other stream than the run's, or a new one.
+  /// Returns an idle set of the run's stream, or a new one.
   std::unique_ptr<Persistent> take(const Run& run);
-  /// After a call that did not fail: one that failed may have left memory in any state.
+  /// Returns a set after a successful call. A failed call may leave memory in any state.
   void give(std::unique_ptr<Persistent> set);
-  /// A set that no other call has used.
+  /// Creates a set.
   static std::unique_ptr<Persistent> make(const Run& run);
 
  private:
-  /// A set that waits, and its stream, which a look at the set itself could not tell: others may have taken it.
+  /// An idle set and its stream, which cannot be read from the set: another call may already own it.
   struct Place {
     std::atomic<Persistent*> set{nullptr};
     std::atomic<void*> stream{nullptr};
@@ -145,27 +145,27 @@ class Spares {
 };
 
 using Named = std::unordered_map<std::string, Tensor>;
-/// New values of constants, by the blob that they change.
+/// New values of constants, by blob.
 using Changes = std::map<int, std::vector<std::pair<const Constant*, Tensor>>>;
 
-/// A loaded program. Runs take no lock: they count themselves in the set of constants that is active, and look once more
-/// whether it still is. An update fills a set that nobody uses, makes it active, and waits for the users of the old one. Sets
-/// are used again, and live as long as their container, so that a late look at one is safe.
+/// A loaded program. Runs take no lock: each increments the count of the active set of constants, then checks that it
+/// is still active. An update fills an unused set, activates it, and waits for the users of the old one. Sets are
+/// reused, and live as long as their container, so a late read of one is safe.
 class Container {
  public:
-  /// `device`: the index of the device for a program that needs one; -1 for the current one.
+  /// `device`: the device index of a program for a device; -1 for the current one.
   explicit Container(int32_t device = -1);
   Container(const Container&) = delete;
   ~Container();
-  /// Runs the program on its own parameters. It takes over the handles of `inputs`; `outputs` are the caller's.
+  /// Runs the program on its parameters. Takes ownership of the handles in `inputs`; the caller owns `outputs`.
   void run(Tensor* inputs, Tensor* outputs, Run& run);
-  /// New values for constants by any of their names. `is_full`: all constants must be there. `is_borrowed`: the memory of
-  /// the tensors is used where a tensor is all of a constant's bytes.
+  /// Sets constants by any of their names. `is_full`: all constants must be given. `is_borrowed`: uses a tensor's
+  /// memory if it covers all bytes of a constant.
   void update(const Named& values, bool is_inactive, bool is_full, bool is_borrowed);
   void update(const unsigned char* bytes);
   void swap();
   void free_inactive();
-  /// Copies of the constants; the container has them until the next call.
+  /// Copies of the constants; the container owns them until the next call.
   void extract(Named& found, bool is_inactive);
 
  private:
@@ -179,7 +179,7 @@ class Container {
   void check_file() const { if (reads_file_) file_->check(); }
 
   std::shared_ptr<const ConstantFile> file_;
-  bool reads_file_ = false;  // tensors of constants are over its bytes
+  bool reads_file_ = false;  // tensors of constants use its bytes
   std::shared_ptr<Device> device_;
   std::mutex updating_;
   uint64_t versions_ = 0;
@@ -190,10 +190,10 @@ class Container {
   Handles extracted_;
 };
 
-/// Lets go of memory of process groups (steps.cpp).
+/// Releases memory of process groups (steps.cpp).
 void release_shared() noexcept;
 
-/// Raises CPP201 where the processor can run none of the sources of a kernel.
+/// Raises CPP201 if the processor can run no source of a kernel.
 void require_instructions();
 
 }  // namespace wir

@@ -1,4 +1,4 @@
-// The CUDA driver, which is opened by name; what is used of it is declared here as its public interface fixes it.
+// The CUDA driver, opened by name. The functions that we use are declared here as in its public interface.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -8,7 +8,7 @@ namespace wir {
 inline constexpr int kCapabilityMajor = 75, kCapabilityMinor = 76;
 inline constexpr int kFunctionMaxShared = 8, kFunctionAnyCluster = 14, kPreferShared = 1;
 inline constexpr unsigned kDefaultShared = 48 * 1024, kPortableCluster = 8, kNonBlocking = 1, kWithoutTiming = 2;
-/// Other threads, and torch's allocator, may do during a capture what only then is forbidden.
+/// Capture mode in which other threads and torch's allocator may call functions that are unsafe during capture.
 inline constexpr int kRelaxedCapture = 2;
 enum AttributeId { kCooperative = 2, kClusterDimension = 4, kClusterPolicy = 5, kDependent = 6 };
 inline constexpr int kPolicySpread = 1;
@@ -66,9 +66,9 @@ struct Driver {
   int (*TensorMapEncodeTiled)(void*, int, unsigned, void*, const uint64_t*, const uint64_t*, const unsigned*, const unsigned*, int,
                               int, int, int);
 };
-/// Opened by the first call; it stays open for the life of the process. Raises CPP590.
+/// Opens the driver in the first call; it stays open for the life of the process. Raises CPP590.
 const Driver& driver();
-/// Raises CPP591 with the driver's own name and text of an error.
+/// Raises CPP591 with the driver's name and text of an error.
 [[noreturn]] void driver_failed(int status, const std::string& what);
 inline void check(int status, const char* what) {
   if (status != 0) [[unlikely]] driver_failed(status, what);

@@ -14,7 +14,7 @@ enum class NumberKind { kBool, kSigned, kUnsigned, kSingle, kDouble };
 double infinity() { return std::numeric_limits<double>::infinity(); }
 double not_a_number() { return std::numeric_limits<double>::quiet_NaN(); }
 
-/// A binary number of a sign, an exponent and `bits` of mantissa in `code`.
+/// Decodes a binary float: a sign, an exponent and `bits` of mantissa in `code`.
 double small_float(uint32_t code, int width, int bits, int bias) {
   const uint32_t sign = code >> (width - 1), low = code & ((1u << (width - 1)) - 1);
   const uint32_t exponent = low >> bits, mantissa = low & ((1u << bits) - 1);
@@ -23,7 +23,7 @@ double small_float(uint32_t code, int width, int bits, int bias) {
   return sign != 0 ? -magnitude : magnitude;
 }
 
-/// The same, where the largest exponent stands for infinities and NaN.
+/// The same for formats whose largest exponent means infinities and NaN.
 double ieee_float(uint32_t code, int width, int bits, int bias) {
   const uint32_t low = code & ((1u << (width - 1)) - 1), top = ((1u << (width - 1)) - 1) >> bits << bits;
   if (low > top) return not_a_number();
@@ -56,7 +56,7 @@ struct NumberType {
   const char* name;
   NumberKind kind;
   int64_t size;  // bytes of a number
-  int parts;     // numbers of an element: 2 for complex ones
+  int parts;     // numbers in an element: 2 for complex ones
   double (*read)(const unsigned char*);
 };
 
@@ -90,7 +90,7 @@ struct Numbers {
   const NumberType* type;
   const unsigned char* data;
   int64_t count;
-  std::vector<double> unpacked;  // those that are halves of a byte
+  std::vector<double> unpacked;  // numbers of half a byte
 
   const unsigned char* at(int64_t i) const { return data + i * type->size * type->parts; }
   double real(int64_t i) const { return unpacked.empty() ? type->read(at(i)) : unpacked[i]; }

@@ -13,7 +13,7 @@
 #include "container.h"
 
 extern "C" {
-/// The constants and their checksums, where they are a part of the library itself.
+/// The constants and their checksums, if they are linked into the library.
 extern const unsigned char wir_constants_begin[] __attribute__((weak));
 extern const unsigned char wir_checksums_begin[] __attribute__((weak));
 }
@@ -52,12 +52,12 @@ uint32_t by_table(const unsigned char* bytes, size_t count, uint32_t crc) {
 #if defined(__x86_64__)
 using Pair = long long __attribute__((vector_size(16)));
 
-/// A remainder moved on over other bytes. V. Gopal et al., Fast CRC Computation for Generic Polynomials Using PCLMULQDQ.
+/// Folds a remainder over other bytes. V. Gopal et al., Fast CRC Computation for Generic Polynomials Using PCLMULQDQ.
 __attribute__((target("pclmul"))) inline Pair folded(Pair from, Pair by, Pair onto) {
   return __builtin_ia32_pclmulqdq128(from, by, 0x00) ^ __builtin_ia32_pclmulqdq128(from, by, 0x11) ^ onto;
 }
 
-/// At least 64 bytes, four remainders at once.
+/// Requires at least 64 bytes; computes four remainders in parallel.
 __attribute__((target("pclmul"))) uint32_t by_matmuls(const unsigned char* bytes, size_t count, uint32_t crc) {
   const Pair over_64{0x154442bd4, 0x1c6e41596}, over_16{0x1751997d0, 0x0ccaa009e};
   Pair part[4], next;
@@ -92,14 +92,14 @@ uint32_t checksum(const unsigned char* bytes, size_t count, uint32_t before) {
 
 namespace {
 
-/// The end of a library's file, after the checksums.
+/// The footer of a library's file, after the checksums.
 struct Tail {
   char magic[8];
   uint64_t constants, constants_nbytes, metadata_nbytes;
 };
 constexpr char kMagic[8] = {'W', 'I', 'R', 'T', 'A', 'I', 'L', '2'};
 constexpr uint64_t kChunk = 1 << 20, kMapFrom = 1 << 22, kThreadsFrom = 1 << 24;
-constexpr uint64_t kOthers = 3;  // checksums after those of the constants: of code, of metadata, of the table and the tail
+constexpr uint64_t kOthers = 3;  // checksums after those of constants: code, metadata, table with tail
 constexpr int kThreads = 8;
 
 std::mutex opening;
@@ -125,7 +125,7 @@ uint32_t entry(const unsigned char* table, uint64_t number) {
   return found;
 }
 
-/// The chunks of constants, which threads take one after another.
+/// The chunks of constants, which threads check in parallel.
 struct Chunks {
   const unsigned char* bytes;
   const unsigned char* table;
@@ -134,7 +134,8 @@ struct Chunks {
   std::atomic<uint64_t> next{0};
   std::atomic<bool> are_whole{true};
 
-  /// Maps the pages of a chunk at once, which takes a fifth off the whole; false where the file has lost them. Linux has it since 5.14.
+  /// Maps the pages of a chunk at once (Linux 5.14), which saves a fifth of the time. Returns false if the file no
+  /// longer has them.
   bool has_pages(uint64_t begin, uint64_t count) const {
     constexpr int kPopulateRead = 22;
     static const uintptr_t page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
@@ -157,7 +158,7 @@ void* check_chunks(void* given) {
   }
 }
 
-/// Threads of our own, which end here: OpenMP's stay, and a process that forks then waits for them for ever.
+/// Uses separate threads, which end here: OpenMP's threads stay, and a process that forks would wait for them forever.
 void check_constants(const unsigned char* bytes, uint64_t nbytes, const unsigned char* table) {
   Chunks chunks{bytes, table, nbytes, nbytes >= kMapFrom};
   pthread_t threads[kThreads];
@@ -187,10 +188,10 @@ void ConstantFile::look() const {
   struct stat now{};
   const bool is_known = fstat(descriptor_, &now) == 0 && now.st_size == opened_.st_size;
   const int64_t changed = now.st_ctim.tv_sec * 1000000000 + now.st_ctim.tv_nsec;
-  if (is_known && changed == seen_.load(std::memory_order_relaxed)) return;  // every write changes it
+  if (is_known && changed == seen_.load(std::memory_order_relaxed)) return;  // every write changes the time
   const std::lock_guard<std::mutex> lock(looking_);
   if (is_known && changed == seen_) return;
-  // a new name, owner or mode
+  // only name, owner or mode have changed
   const bool is_same_time = now.st_mtim.tv_sec == opened_.st_mtim.tv_sec && now.st_mtim.tv_nsec == opened_.st_mtim.tv_nsec;
   bool is_same = is_known && is_same_time && table_ != nullptr;
   if (is_same) {
@@ -207,7 +208,7 @@ void ConstantFile::look() const {
   seen_ = changed;
 }
 
-/// Opens the file once for a process.
+/// Opens the file once a process.
 struct Opening {
   ConstantFile& made;
   int descriptor = -1;
@@ -236,7 +237,7 @@ struct Opening {
     }
   }
 
-  /// Memory of this process, which begins at a page.
+  /// Allocates page-aligned memory of this process.
   unsigned char* room(size_t nbytes) {
     return mapping(nbytes, MAP_ANONYMOUS, -1, 0);
   }
@@ -334,7 +335,7 @@ std::shared_ptr<const ConstantFile> constant_file() {
 
 extern "C" {
 
-/// Where the library's file is, for loaders that open its code from somewhere else, and have checked it: `nbytes` from `begin` on.
+/// Sets the library's file, `nbytes` bytes from `begin` on, for loaders that open a checked copy of its code.
 __attribute__((visibility("default"))) void wir_file(const char* name, uint64_t begin, uint64_t nbytes) {
   const std::lock_guard<std::mutex> lock(wir::opening);
   wir::file_name = name;
@@ -343,7 +344,7 @@ __attribute__((visibility("default"))) void wir_file(const char* name, uint64_t 
   wir::is_code_checked = true;
 }
 
-/// Whether the constants are compared with their checksums when the file is opened: they are, unless a loader says otherwise.
+/// Sets whether constants are compared with their checksums when the file is opened; by default they are.
 __attribute__((visibility("default"))) void wir_check_constants(int32_t checks) {
   const std::lock_guard<std::mutex> lock(wir::opening);
   wir::are_constants_checked = checks != 0;

@@ -10,17 +10,17 @@
 
 namespace wir {
 
-/// The CRC-32 of zip archives, of bytes that go on from those of `before`.
+/// Returns the CRC-32 of zip archives; `before` is that of the preceding bytes.
 uint32_t checksum(const unsigned char* bytes, size_t count, uint32_t before = 0);
 
-/// The bytes of all constants as they were when the file was opened. Below 4 MiB they are a copy. Larger ones are mapped:
-/// writes reach pages of this process alone, and `check` finds what others wrote into the file.
+/// The bytes of all constants when the file was opened. Below 4 MiB they are a copy. Larger ones are mapped privately:
+/// writes of this process do not reach the file, and `check` detects writes of others.
 class ConstantFile {
  public:
   ConstantFile() = default;
   ConstantFile(const ConstantFile&) = delete;
   ~ConstantFile();
-  /// Raises WIR713 where a mapped file was written, or made longer or shorter, since it was opened: one call of the system.
+  /// Raises WIR713 if a mapped file was written or resized since it was opened. Costs one system call.
   void check() const { if (descriptor_ >= 0) look(); }
   const unsigned char* bytes() const { return bytes_; }
 
@@ -32,16 +32,16 @@ class ConstantFile {
   void* memory_ = nullptr;
   size_t nbytes_ = 0;
   const unsigned char* bytes_ = nullptr;
-  const unsigned char* table_ = nullptr;  // of checksums, a copy
+  const unsigned char* table_ = nullptr;  // a copy of the checksums
   std::unique_ptr<unsigned char[]> owned_;
   int descriptor_ = -1;
   struct stat opened_{};
-  mutable std::atomic<int64_t> seen_{0};  // when the file was changed last, by its own clock
+  mutable std::atomic<int64_t> seen_{0};  // the last modification time that was checked
   mutable std::mutex looking_;
 };
 
-/// The constants of the library's own file, or of the one that a loader named, which the containers of a process share; null
-/// where there are none. Raises CPP304 for a file that is damaged or not the library's, WIR713 as `ConstantFile::check`.
+/// Returns the constants of the library's file, or of the one that a loader named; null if there are none. Containers
+/// of a process share them. Raises CPP304 for a damaged or different file, and WIR713 as `ConstantFile::check` does.
 std::shared_ptr<const ConstantFile> constant_file();
 
 }  // namespace wir

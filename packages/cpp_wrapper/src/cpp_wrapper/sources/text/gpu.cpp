@@ -32,7 +32,7 @@ struct Loaded {
   unsigned attribute_count = 0;
 };
 
-/// A context that is current while this lives.
+/// Makes a context current during its lifetime.
 struct Current {
   explicit Current(void* context) { check(driver().CtxPushCurrent(context), "use the device"); }
   Current(const Current&) = delete;
@@ -72,11 +72,11 @@ class CudaDevice : public Device {
   std::vector<Loaded> kernels_;
   std::map<int, void*> modules_;  // by blob
   std::vector<void*> streams_;
-  Tensor constants_ = nullptr;  // of all constants of the device, from the first one's begin on
+  Tensor constants_ = nullptr;  // the bytes of all constants of the device
   size_t begin_ = 0;
 };
 
-/// Code for an architecture runs on later ones of the same major version; from 9 on it is made for exactly one.
+/// Code for an architecture runs on later ones of the same major version; from 9 on it runs on exactly one.
 const Compiled* choose(const GpuKernel& kernel, int arch) {
   const Compiled* best = nullptr;
   for (int i = 0; i < kernel.count; ++i) {
@@ -164,7 +164,7 @@ void CudaDevice::load(const GpuKernel& kernel, const unsigned char* file) {
   kernels_.push_back(made);
 }
 
-/// One copy, of all bytes from the first constant of the device to the last one.
+/// Copies the bytes from the device's first constant to its last one at once.
 void CudaDevice::copy_constants(const unsigned char* file) {
   size_t end = 0;
   begin_ = SIZE_MAX;
@@ -210,7 +210,7 @@ void CudaDevice::enter(Run& run) {
   } else if (run.stream != stream) {
     ok(aoti_torch_create_cuda_stream_guard(run.stream, gpu.index, &run.stream_guard), "making the stream current");
   }
-  // A thread that has not used the device yet has no context.
+  // A thread that has not used the device has no context.
   if (driver().CtxGetCurrent(&context) != 0 || context != context_) {
     check(driver().CtxPushCurrent(context_), "use the device");
     run.has_context = true;
@@ -270,7 +270,7 @@ Slot brain(double value) {
 
 namespace {
 
-/// A size of the grid; fails with CPP593 where the driver has none such.
+/// Returns a size of the grid. Fails with CPP593 if it exceeds the driver's limit.
 unsigned axis(Int size, int64_t most, const char* name) {
   const int64_t value = raw(size);
   if (value < 0 || value > most) [[unlikely]] {
@@ -280,7 +280,7 @@ unsigned axis(Int size, int64_t most, const char* name) {
   return static_cast<unsigned>(value);
 }
 
-/// Memory for the kernel's own use. It is freed once the launch is on its stream, and used again after it there.
+/// Allocates scratch memory of a kernel. It is freed after the launch is queued, and reused later on the same stream.
 void* scratch(Tensor& made, const Scratch& wanted, int64_t blocks, const Run& run) {
   if (wanted.nbytes == 0) return nullptr;
   allocate(made, {Int(wanted.nbytes) * Int(blocks)}, {1}, u8(), run);
@@ -319,7 +319,7 @@ TensorMap tensor_map(const Described& tensor, const MapKind& kind) {
   check(driver().TensorMapEncodeTiled(made.words, kind.element_type, static_cast<unsigned>(kind.rank), tensor.address, shape, bytes,
                                       kind.box, ones, kNoInterleave, kind.swizzle, kPromote128, kFillZero), "describe a tensor");
   int version = 0;
-  // Drivers up to 13.1 set a bit that is wrong for tensors below 128 KiB, as CUTLASS and Triton know.
+  // Drivers up to 13.1 set a wrong bit for tensors below 128 KiB; CUTLASS and Triton have the same workaround.
   if (driver().DriverGetVersion(&version) == 0 && version <= 13010 && last + 1 < 128 * 1024) made.words[1] &= ~(uint64_t{1} << 21);
   return made;
 }

@@ -1,7 +1,7 @@
-// Matmuls on a CUDA device by cuBLAS, which is opened by name, with a workspace of the library's own.
+// Matmuls on a CUDA device by cuBLAS, which is opened by name, with a dedicated workspace.
 //
-// torch's operators give cuBLAS a workspace that torch allocates for each of its handles and streams, and frees when it likes
-// (`torch._C._cuda_clearCublasWorkspaces`): a recording of them would go on writing there.
+// Torch's operators use a workspace for each cuBLAS handle and stream, which torch may free at any time
+// (`torch._C._cuda_clearCublasWorkspaces`): a recording of them would continue to write there.
 #include <dlfcn.h>
 
 #include <cstring>
@@ -20,16 +20,16 @@ int32_t aoti_torch_cuda_baddbmm_out(AtenTensorHandle out, AtenTensorHandle self,
 namespace wir {
 namespace {
 
-// What is used of cublasLt.h, as its public interface fixes it.
+// The used part of cublasLt.h, as in its public interface.
 enum DataType { kFloat = 0, kHalf = 2, kBrain = 14 };
 enum ComputeType { kComputeFloat = 68, kComputeTf32 = 77 };
 enum DescAttribute { kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBiasPointer = 8 };
 enum LayoutAttribute { kBatchCount = 5, kBatchStride = 6 };
 enum PreferenceAttribute { kMaxWorkspace = 1, kReductions = 3, kAlignmentA = 5 };
 constexpr int kTranspose = 1, kEpilogueBias = 4;
-/// Sums are added up in the type that they are computed in, which is the most exact of what torch's settings allow.
+/// Reductions use the compute type, the most precise one that torch's settings allow.
 constexpr uint32_t kExactReductions = 2;
-/// What NVIDIA advises for Hopper; other devices need less.
+/// NVIDIA's recommendation for Hopper; other devices need less.
 constexpr size_t kWorkspace = 32 << 20;
 
 struct Heuristic {
@@ -62,7 +62,7 @@ constexpr const char* kNames[] = {
     "MatmulPreferenceDestroy", "MatmulAlgoGetHeuristic", "Matmul"};
 static_assert(sizeof(CublasLt) == sizeof kNames, "a name for each function, in order");
 
-/// Of the library that torch has loaded, or null where it has none of a version that is known.
+/// The functions of the library that torch has loaded; null if it has no supported version.
 const CublasLt* open_library() {
   void* library = nullptr;
   for (const char* name : {"libcublasLt.so.13", "libcublasLt.so.12"}) {
@@ -89,13 +89,14 @@ void check_matmul(int status) {
 // --- operands
 
 using Matrix = MatrixOf<void>;
-/// A matrix, or as many as `count`, each `step` elements after the one before.
+/// One or `count` matrices, each `step` elements after the previous one.
 struct Batch {
   Matrix matrix;
   int64_t count = 1, step = 0;
 };
 
-/// Of a tensor of two dimensions, or three, whose first one counts matrices; of a row where `may_be_row`.
+/// Returns the matrices of a tensor of two dimensions, or of three, the first of which is the batch; of a vector as a
+/// row if `may_be_row`.
 bool read_batch(Tensor tensor, Batch& made, bool may_be_row = false) {
   int64_t rank = 0, *sizes = nullptr, *strides = nullptr;
   ok(aoti_torch_get_dim(tensor, &rank), "dim");
@@ -114,13 +115,13 @@ int32_t dtype_of(Tensor tensor) {
   ok(aoti_torch_get_dtype(tensor, &found), "dtype");
   return found;
 }
-/// `torch.backends.cuda.matmul.fp32_precision`, where torch tells; else matmuls are in full precision.
+/// Returns `torch.backends.cuda.matmul.fp32_precision` if torch exports it; otherwise full precision.
 int compute_type(int type) {
   const bool is_tf32 = type == kFloat && knows_precision() && matmul_precision(Backend::kCuda) == Precision::kTf32;
   return is_tf32 ? kComputeTf32 : kComputeFloat;
 }
 
-// --- descriptions, which are freed where they are left
+// --- descriptions, freed at the end of the scope
 
 class Layout {
  public:
@@ -166,18 +167,18 @@ class Preference {
   void* made_ = nullptr;
 };
 
-/// The bytes that an address is a multiple of, up to what cuBLAS asks for.
+/// Returns the alignment of an address in bytes, up to the value that cuBLAS needs.
 uint32_t alignment(const void* address) {
   const auto lowest = reinterpret_cast<uintptr_t>(address) & -reinterpret_cast<uintptr_t>(address);
   return lowest == 0 || lowest > 256 ? 256 : static_cast<uint32_t>(lowest);
 }
 
-/// Where a matmul finds what is added to it: a row for each of its rows, a matrix of its own layout, or nothing.
+/// The added operand of a matmul: the same row for all rows, a matrix of the result's layout, or none.
 struct Added {
   const void *row = nullptr, *matrix = nullptr;
   int64_t leading = 0, step = 0;
 };
-/// `out` is the result as it lies, `c` as BLAS writes it.
+/// `out` is the result's layout, `c` its layout for BLAS.
 bool read_added(const Batch& bias, const Batch& out, const Batch& c, bool is_transposed, float beta, Added& made) {
   const Matrix& own = bias.matrix;
   if (own.columns != out.matrix.columns || (own.column_stride != 1 && own.columns != 1)) return false;
@@ -262,7 +263,7 @@ const char* Matmuls::multiply(const Run& run, Tensor to, const Tensor* bias, Ten
 
 namespace {
 
-/// False: torch's operator does it, in a call that is not recorded.
+/// Returns false if torch's operator must run, in a call that is not recorded.
 bool multiply(const Run& run, Tensor out, const Tensor* bias, Tensor mat1, Tensor mat2, double beta, double alpha) {
   if (run.matmuls == nullptr) return false;
   try {

@@ -1,7 +1,7 @@
-// Recordings: when they are made, for which arguments, and what a call gets of them.
+// Recordings: when and for which arguments they are created, and their replay.
 //
-// As `wrapper_ir_runtime.Recorded`, but for what belongs to one call at a time here: a set of recordings is taken by a call, and
-// belongs to one stream, so that nothing is locked and replays are in order.
+// The rules are those of `wrapper_ir_runtime.Recorded`. Here one call at a time owns a set of recordings of one stream,
+// so nothing is locked and replays are in order.
 #include "graphs.h"
 
 #include <cstring>
@@ -11,16 +11,16 @@
 namespace wir {
 namespace {
 
-/// Calls in a row in which an argument may lie elsewhere than before, before it is copied instead; calls in all that may.
+/// Maximum number of consecutive calls in which an argument moves before it is copied, and of all such calls.
 constexpr int kSteady = 3, kMoves = 32;
-/// Keys that a function remembers.
+/// Maximum number of keys of a function.
 constexpr size_t kKnown = 1024;
-/// How many times the limit of recordings a recording is unused before another may take its place.
+/// A recording may be replaced after this many times the limit of recordings without use.
 constexpr uint64_t kUnused = 8;
 
-/// An argument that is copied to where a recording reads it, and back where the function writes it.
+/// An argument that is copied to a recording's buffer, and back if the function writes it.
 struct Copied {
-  size_t index, nbytes;  // 0: some between the first and the last one are of no element, and are not copied
+  size_t index, nbytes;  // 0: there are gaps between elements, which are not copied
   Tensor buffer;
   bool is_written;
 };
@@ -33,7 +33,7 @@ struct Owned {
 struct Recording {
   Recording() = default;
   Recording(const Recording&) = delete;
-  /// A graph that still runs is freed when it has ended, and its memory goes back to its own stream.
+  /// A running graph is freed after it ends, and its memory returns to its stream.
   ~Recording() {
     if (graph != nullptr) driver().GraphExecDestroy(graph);
   }
@@ -52,13 +52,13 @@ struct Recording {
   Blocks blocks;
 };
 
-/// What is known about the calls with one key: where arguments lay in the last one that was not a replay.
+/// The state of calls with one key: addresses of arguments in the last call that was not a replay.
 struct Entry {
   std::vector<uint64_t> seen;
   std::vector<bool> copied;
   int moves = 0, all_moves = 0;
   uint64_t used = 0;
-  bool is_refused = false, is_waiting = false;  // for one that may be forgotten
+  bool is_refused = false, is_waiting = false;  // waits for another recording to be removed
   std::unique_ptr<Recording> recording;
 };
 struct Function {
@@ -87,8 +87,8 @@ std::vector<uint64_t> addresses(const Call& call, const Entry* entry) {
   return found;
 }
 
-/// Whether a recording for these addresses will last: arguments lie where they lay in the call before, or those that do not are
-/// copied from now on.
+/// Returns whether a recording for these addresses will last: each argument has not moved since the previous call, or
+/// is copied from now on.
 bool is_steady(const Call& call, Entry& entry, const std::vector<uint64_t>& here) {
   std::vector<uint64_t> last = entry.seen;
   if (entry.recording != nullptr) {
@@ -130,7 +130,7 @@ class Graphs {
   void warm_up(const Call& call);
 
   const GpuProgram& program_;
-  Matmuls matmuls_;  // lives longer than what was recorded with it
+  Matmuls matmuls_;  // outlives the recordings that use it
   Blocks shared_;
   std::vector<Function> functions_;
   uint64_t constants_ = 0;
@@ -144,7 +144,7 @@ void call_recorded(Run& run, int number, std::initializer_list<int64_t> key, Ten
 
 void Graphs::call(Run& run, int number, std::initializer_list<int64_t> numbers, Tensor* inputs, Tensor* outputs, RecordedBody body,
                   void* context) {
-  if (run.constants != constants_) {  // what was recorded reads others
+  if (run.constants != constants_) {  // recordings read other constants
     for (Function& one : functions_) one.entries.clear();
     constants_ = run.constants;
   }
@@ -166,7 +166,7 @@ void Graphs::call(Run& run, int number, std::initializer_list<int64_t> numbers, 
   warm_up(call);
 }
 
-/// What is known of a key. Others are forgotten where there are too many, but for those with a recording.
+/// Returns the state of a key. If there are too many, removes others without a recording.
 Entry* Graphs::find(Function& function, std::vector<int64_t> key) {
   if (key != function.last) ++function.changes;
   const auto found = function.entries.find(key);
@@ -181,7 +181,7 @@ Entry* Graphs::find(Function& function, std::vector<int64_t> key) {
   return nullptr;
 }
 
-/// As it is, with the library of matmuls that is recorded later: it loads kernels now.
+/// Runs the function without recording it, but with the recorded matmuls' library, which loads its kernels now.
 void Graphs::warm_up(const Call& call) {
   struct Warm {
     Run& run;
@@ -191,7 +191,7 @@ void Graphs::warm_up(const Call& call) {
   call.run_plain();
 }
 
-/// A recording for these arguments, where it is time for one.
+/// Creates a recording for these arguments if it will last.
 Recording* Graphs::prepare(const Call& call, Entry& entry) {
   if (entry.is_refused) return nullptr;
   if (!is_steady(call, entry, addresses(call, &entry))) return nullptr;
@@ -203,14 +203,14 @@ Recording* Graphs::prepare(const Call& call, Entry& entry) {
     entry.recording = record(call, entry);
   } catch (const std::exception& error) {
     entry.is_refused = true;
-    // where the device has no memory left, that concerns one key
+    // if the device is out of memory, only this key is affected
     call.function.is_refused = std::strstr(error.what(), "out of memory") == nullptr;
     std::fprintf(stderr, "[CPP595] @%s runs as it is, since it could not be recorded: %s\n", call.what.name, error.what());
   }
   return entry.recording.get();
 }
 
-/// Whether one more recording may be made; forgets one that is not used any more.
+/// Returns whether another recording may be created; removes an unused one if necessary.
 bool Graphs::make_room(Function& function) {
   int count = 0;
   Entry* oldest = nullptr;
@@ -226,7 +226,7 @@ bool Graphs::make_room(Function& function) {
   return true;
 }
 
-/// Records; a second time where a result that is lent lies in memory of other recordings.
+/// Records the function, a second time if memory of a lent result is shared with other recordings.
 std::unique_ptr<Recording> Graphs::record(const Call& call, const Entry& entry) {
   std::vector<size_t> apart;
   for (;;) {
@@ -254,7 +254,7 @@ std::unique_ptr<Recording> Graphs::record(const Call& call, const Entry& entry) 
   }
 }
 
-/// Which arguments are bound where they lie, and buffers for the others.
+/// Binds arguments by address, or creates buffers for them.
 void Graphs::place_inputs(const Call& call, const Entry& entry, Recording& made) const {
   made.buffers.resize(call.count());
   for (size_t i = 0; i < call.count(); ++i) {
@@ -271,7 +271,7 @@ void Graphs::place_inputs(const Call& call, const Entry& entry, Recording& made)
   }
 }
 
-/// Where results lie; gives the numbers of the allocations that lent ones lie in, in order.
+/// Finds the memory of results. Returns the sorted numbers of the allocations that contain lent ones.
 std::vector<size_t> Graphs::place_results(const Call& call, const Memory& memory, Recording& made) const {
   std::vector<size_t> lent;
   for (size_t i = 0; i < made.results.size(); ++i) {
@@ -299,7 +299,7 @@ void copy_argument(const Copied& one, Tensor target, Tensor source, const Run& r
   copy_bytes(address(target), address(source), one.nbytes, run);
 }
 
-/// Copies of results from `first` up to `last`, which share bytes, in memory of their own that they share, too.
+/// Copies results from `first` up to `last`, which share bytes, to new memory that they also share.
 void give_copies(const Recording& one, size_t first, size_t last, uint64_t end, Tensor* outputs, const Run& run) {
   Handles bytes(1, nullptr);
   const uint64_t begin = one.owned[first].begin & ~uint64_t{15};

@@ -1,4 +1,4 @@
-// Functions that are recorded as CUDA graphs, and what they call.
+// Functions that are recorded as CUDA graphs, and functions that they call.
 #pragma once
 #include "gpu.h"
 
@@ -12,8 +12,8 @@ inline int64_t recording_key(double value) {
   return bits;
 }
 
-/// Calls function `number` of the table of recordable ones: by a recording where there is one for this `key`, the numbers that the
-/// function is given. It takes over the handles of `inputs`, as the function does.
+/// Calls recordable function `number`, by a recording if one exists for this `key`, the function's numeric arguments.
+/// Takes ownership of the handles in `inputs`, as the function does.
 using RecordedBody = void (*)(void* function, Tensor* inputs, Tensor* outputs);
 void call_recorded(Run& run, int number, std::initializer_list<int64_t> key, Tensor* inputs, Tensor* outputs, RecordedBody body,
                    void* function);
@@ -25,20 +25,20 @@ void recorded(Run& run, int number, std::initializer_list<int64_t> key, Tensor* 
 }
 std::shared_ptr<Graphs> make_graphs(const GpuProgram& program);
 
-// --- matmuls on the device: as torch's `out=` operators, but for their workspace
+// --- matmuls on the device: as torch's `out=` operators, except for their workspace
 
 void mm(const Run& run, Tensor out, Tensor mat1, Tensor mat2);
 void addmm(const Run& run, Tensor out, Tensor self, Tensor mat1, Tensor mat2, double beta, double alpha);
 void bmm(const Run& run, Tensor out, Tensor mat1, Tensor mat2);
 void baddbmm(const Run& run, Tensor out, Tensor self, Tensor mat1, Tensor mat2, double beta, double alpha);
 
-/// cuBLAS with a workspace of our own: torch's belongs to torch, which may free it while recordings still use it.
+/// cuBLAS with a dedicated workspace: torch may free its workspace while recordings still use it.
 class Matmuls {
  public:
   Matmuls() = default;
   Matmuls(const Matmuls&) = delete;
   ~Matmuls();
-  /// `out = beta * bias + alpha * first @ second`, of batches where they have three dimensions. Gives why it cannot, or "".
+  /// `out = beta * bias + alpha * first @ second`, batched for three dimensions. Returns an error, or "".
   const char* multiply(const Run& run, Tensor out, const Tensor* bias, Tensor first, Tensor second, float beta, float alpha);
 
  private:

@@ -8,7 +8,7 @@
 namespace wir {
 namespace {
 
-/// The processor's flags, each between spaces.
+/// Returns the processor's flags, each between spaces.
 const std::string& processor_flags() {
   static const std::string found = [] {
     std::string line;
@@ -29,7 +29,7 @@ const std::string& processor_flags() {
   return found;
 }
 
-/// Whether ATEN_CPU_CAPABILITY keeps torch from using an instruction.
+/// Returns whether ATEN_CPU_CAPABILITY prevents torch from using an instruction set.
 bool is_hidden(const std::string& flag) {
   const char* level = std::getenv("ATEN_CPU_CAPABILITY");
   if (level == nullptr) return false;
@@ -40,7 +40,7 @@ bool is_hidden(const std::string& flag) {
 struct Missing {
   std::string here, for_torch;
 };
-/// What one kernel needs and the processor lacks; `needs` goes on behind the kernel's.
+/// Returns the flags of one kernel that the processor lacks, and advances `needs` to the next kernel.
 Missing missing_flags(const char*& needs) {
   Missing missing;
   std::string word;
@@ -60,7 +60,7 @@ Missing missing_flags(const char*& needs) {
   return missing;
 }
 
-/// The number of the first kernel that can run, or -1 and what the last one lacks.
+/// Returns the number of the first kernel that can run, or -1 and the flags that the last one lacks.
 int first_runnable(const char* needs, std::string& lacks) {
   int found = -1;
   for (int number = 0; *needs; ++number) {
@@ -86,7 +86,7 @@ void require_instructions() {
 Kernel choose(const char* needs, std::initializer_list<Kernel> kernels) {
   std::string lacks;
   const int number = first_runnable(needs, lacks);
-  return kernels.begin()[number < 0 ? 0 : number];  // not below 0 in a library that was loaded
+  return kernels.begin()[number < 0 ? 0 : number];  // never negative in a loaded library
 }
 
 namespace {
@@ -104,12 +104,12 @@ void output(Tensor& made, const Output& wanted, Tensor* inputs, Tensor* results)
   }
 }
 
-/// Runs the program on the model's own arguments, and gives the model's own outputs.
+/// Runs the program on the model's arguments, and writes the model's outputs.
 void run_model(Container& container, const Convention& model, Tensor* inputs, Tensor* outputs, Run& run) {
   Handles parameters(wir_program.params, nullptr), results(wir_program.results, nullptr);
   for (size_t i = 0; i < wir_program.params; ++i) parameters[i] = same(inputs[model.input_of[i]]);
   container.run(parameters.data(), results.data(), run);
-  parameters.clear();  // they have been taken over
+  parameters.clear();  // the program owns them
   Handles found(model.outputs, nullptr);
   for (size_t i = 0; i < model.outputs; ++i) output(found[i], model.output_table[i], inputs, results.data());
   std::copy(found.begin(), found.end(), outputs);
@@ -141,15 +141,15 @@ int32_t update(Container* container, void* map, bool is_inactive, bool is_full, 
   return guarded(Run{}, [&] { container->update(named(map), is_inactive, is_full, is_borrowed); });
 }
 
-// --- outputs in memory of the caller
+// --- outputs in the caller's memory
 
-/// The bytes that a tensor's elements lie in.
+/// The bytes that contain a tensor's elements.
 struct Span {
   uintptr_t begin = 0, end = 0;
   bool meets(const Span& other) const { return begin < other.end && other.begin < end; }
 };
 
-/// Raises CPP610 where two elements of a target may share memory.
+/// Raises CPP610 if two elements of a target may share memory.
 Span span_of(Tensor tensor, const std::string& target) {
   if (tensor == nullptr) return {};
   int64_t rank = 0, *sizes = nullptr, *strides = nullptr;
@@ -173,7 +173,7 @@ Span span_of(Tensor tensor, const std::string& target) {
   return {begin, begin + (static_cast<uintptr_t>(last) + 1) * aoti_torch_dtype_element_size(dtype)};
 }
 
-/// A tensor's type without its strides.
+/// Returns a tensor's type without its strides.
 std::string type_text(Tensor tensor) {
   if (tensor == nullptr) return "no tensor";
   const std::string text = tensor_text(tensor);
@@ -186,7 +186,7 @@ struct Row {
   size_t count;
 };
 
-/// Copies outputs to tensors of the caller once all of them can take theirs.
+/// Copies outputs to the caller's tensors after it has checked all of them.
 void write_outputs(Row targets, Row outputs, Row inputs) {
   if (targets.count != outputs.count) {
     fail_text("CPP610", "expected tensors for " + std::to_string(outputs.count) + " outputs, got " + std::to_string(targets.count));
@@ -236,7 +236,7 @@ WIR_API AOTInductorModelContainerCreateWithDevice(Container** made, size_t, cons
     const size_t colon = given.find(':');
     *made = new Container(colon == std::string::npos ? -1 : std::atoi(given.c_str() + colon + 1));
   });
-  // torch's runners do not ask why there is no container; `guarded` tells those of old versions
+  // torch's runners do not query why there is no container; `guarded` prints the reason for old versions
   const bool is_told = &torch_exception_get_what_without_backtrace == nullptr;
   if (error != 0 && !is_told) std::fprintf(stderr, "%s\n", wir::last_error().c_str());
   return error;
@@ -332,7 +332,7 @@ WIR_API AOTInductorModelUpdateConstantsFromBlob(Container* container, const uint
   return guarded(Run{}, [&] { container->update(bytes); });
 }
 
-/// Updates constants from arrays, for callers that have no `std::unordered_map`.
+/// Updates constants from arrays, for callers without `std::unordered_map`.
 __attribute__((visibility("default"))) int32_t wir_update(wir::Container* container, const char* const* names, Tensor* values,
                                                           size_t count, bool is_inactive, bool is_full, bool is_borrowed) {
   return wir::guarded(wir::Run{}, [&] {
@@ -342,8 +342,8 @@ __attribute__((visibility("default"))) int32_t wir_update(wir::Container* contai
   });
 }
 
-/// Copies outputs of a run to tensors of the caller, which must not overlap one another or the run's inputs. Where one does not
-/// fit, nothing is written.
+/// Copies outputs of a run to the caller's tensors, which must not overlap each other or the run's inputs. If one does
+/// not fit, nothing is written.
 __attribute__((visibility("default"))) int32_t wir_write_outputs(Tensor* targets, size_t num_targets, Tensor* outputs,
                                                                  size_t num_outputs, Tensor* inputs, size_t num_inputs) {
   return wir::guarded(wir::Run{}, [&] {

@@ -1,4 +1,4 @@
-// Matmuls of float32 on a CPU: for small ones the call of BLAS that torch makes, without what torch does around it.
+// Matmuls of float32 on a CPU: small ones call BLAS as torch does, without torch's overhead.
 #include "container.h"
 #include "matrices.h"
 
@@ -8,7 +8,7 @@
 extern "C" {
 int32_t aoti_torch_cpu_addmm_out(AtenTensorHandle out, AtenTensorHandle self, AtenTensorHandle mat1, AtenTensorHandle mat2, double beta, double alpha);
 int32_t aoti_torch_cpu_mm_out(AtenTensorHandle out, AtenTensorHandle self, AtenTensorHandle mat2);
-/// BLAS, of torch's own library: its whole numbers have 32 or 64 bits, and those of 64 bits can be read as either.
+/// BLAS of torch's library. Its integers have 32 or 64 bits; small ones of 64 bits can be read as either.
 __attribute__((weak)) void sgemm_(const char* transa, const char* transb, const int64_t* m, const int64_t* n, const int64_t* k,
                                   const float* alpha, const float* a, const int64_t* lda, const float* b, const int64_t* ldb,
                                   const float* beta, float* c, const int64_t* ldc);
@@ -17,11 +17,11 @@ __attribute__((weak)) void sgemm_(const char* transa, const char* transb, const 
 namespace wir {
 namespace {
 
-/// The torch whose source this follows: aten/src/ATen/native/LinearAlgebra.cpp and CPUBlas.cpp are the same in all of them.
+/// Supported versions: aten/src/ATen/native/LinearAlgebra.cpp and CPUBlas.cpp, which this follows, are the same.
 constexpr uint64_t kOldest = 2ull << 56 | 11ull << 48, kNewest = 2ull << 56 | 16ull << 48;
-/// From here on torch copies in parallel, and what it does besides the matmul takes little of the time.
+/// From this size on torch copies in parallel, and its overhead is small.
 constexpr int64_t kSmall = 32768;
-/// Up to here torch computes in full precision whatever the setting.
+/// Up to this size torch computes in full precision for any setting.
 constexpr int64_t kTiny = 16 * 16 * 16;
 
 bool is_known() {
@@ -30,7 +30,7 @@ bool is_known() {
                             aoti_torch_abi_version() >= kOldest && aoti_torch_abi_version() < kNewest;
   return known;
 #else
-  return false;  // torch asks oneDNN first
+  return false;  // torch tries oneDNN first
 #endif
 }
 
@@ -41,7 +41,7 @@ bool is_full_precision() {
 
 using Matrix = MatrixOf<float>;
 
-/// The layout of a tensor of two dimensions, or of a row where that will do.
+/// Returns the layout of a matrix, or of a vector as a row if allowed.
 bool read_matrix(Tensor tensor, Matrix& made, bool may_be_row = false) {
   int64_t rank = 0, *sizes = nullptr, *strides = nullptr;
   ok(aoti_torch_get_dim(tensor, &rank), "dim");
@@ -54,7 +54,7 @@ bool read_matrix(Tensor tensor, Matrix& made, bool may_be_row = false) {
 }
 float* numbers_of(Tensor tensor) { return static_cast<float*>(data(tensor)); }
 
-/// `out` becomes `bias`, which is broadcast. False: torch has to do it.
+/// Copies `bias` into `out` with broadcasting. Returns false if torch must do it.
 bool fill(const Matrix& out, const Matrix& bias) {
   const int64_t width = out.columns, step = bias.rows == 1 ? 0 : bias.row_stride;
   if ((bias.rows != 1 && bias.rows != out.rows) || bias.columns != width || out.column_stride != 1 || step < 0) return false;
@@ -70,7 +70,7 @@ bool fill(const Matrix& out, const Matrix& bias) {
   return true;
 }
 
-/// `out = beta * bias + alpha * first @ second`. False: torch has to do it.
+/// Computes `out = beta * bias + alpha * first @ second`. Returns false if torch must do it.
 bool multiply(Tensor to, const Tensor* bias, Tensor mat1, Tensor mat2, float beta, float alpha) {
   Matrix out, first, second, added;
   if (!is_known() || !read_matrix(to, out) || !read_matrix(mat1, first) || !read_matrix(mat2, second)) return false;

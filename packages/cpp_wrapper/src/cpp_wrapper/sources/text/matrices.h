@@ -1,9 +1,9 @@
-// How libraries of matmuls (BLAS, cuBLAS) are to read matrices.
+// Layouts of matrices for BLAS and cuBLAS.
 #pragma once
 #include <algorithm>
 #include <cstdint>
 
-// torch's settings (ATen/Context.h), which the shim does not tell.
+// Torch's settings (ATen/Context.h), which the shim does not expose.
 extern "C" {
 __attribute__((weak)) const void* global_context() asm("_ZN2at13globalContextEv");
 __attribute__((weak)) int32_t float32_precision(const void* context, int32_t backend, int32_t op)
@@ -14,7 +14,7 @@ namespace wir {
 
 enum class Backend : int32_t { kGeneric, kCuda, kMkldnn };
 enum class Precision : int32_t { kNone, kIeee, kTf32, kBf16, kDefault };
-/// Whether torch can be asked for `matmul_precision`.
+/// Whether torch exports `matmul_precision`.
 inline bool knows_precision() { return &global_context != nullptr && &float32_precision != nullptr; }
 /// `torch.backends.<backend>.matmul.fp32_precision`.
 inline Precision matmul_precision(Backend backend) {
@@ -26,13 +26,13 @@ template <class T> struct MatrixOf {
   T* data;
   int64_t rows, columns, row_stride, column_stride;
   MatrixOf transposed() const { return {data, columns, rows, column_stride, row_stride}; }
-  /// Columns lie one after another, as BLAS has it.
+  /// Whether columns are contiguous, as in BLAS.
   bool is_by_columns(int64_t least) const { return row_stride == 1 && column_stride >= std::max<int64_t>(1, least); }
-  /// BLAS can write it as it lies.
+  /// Whether BLAS can write it without a transposition.
   bool is_written() const { return row_stride == 1 && (columns == 1 || is_by_columns(rows)); }
 };
 
-/// How BLAS is to read a factor: as it lies, or transposed.
+/// A factor for BLAS, transposed or not.
 struct Factor {
   char how = 0;
   int64_t leading = 0;

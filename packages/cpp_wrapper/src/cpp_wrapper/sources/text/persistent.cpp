@@ -1,9 +1,9 @@
-// Memory that persists from call to call.
+// Memory that persists between calls.
 #include "container.h"
 
 namespace wir {
 namespace {
-/// The mode of this thread, of which the shim does not tell.
+/// Returns whether this thread is in inference mode, which the shim does not expose.
 bool makes_inference_tensors() {
   Handles made(1, nullptr);
   allocate(made[0], {}, {}, boolean());
@@ -25,7 +25,7 @@ std::unique_ptr<Persistent> Spares::find(bool is_inference, void* stream) {
     std::unique_ptr<Persistent> found(place.set.exchange(nullptr));
     if (found == nullptr) continue;
     if (found->stream == stream) return found;
-    give(std::move(found));  // another set has come here meanwhile
+    give(std::move(found));  // another call has put a set there
   }
   return nullptr;
 }
@@ -45,7 +45,7 @@ std::unique_ptr<Persistent> Spares::take(const Run& run) {
 }
 
 void Spares::give(std::unique_ptr<Persistent> set) {
-  void* const stream = set->stream;  // once the set is in its place it is another call's
+  void* const stream = set->stream;  // read first: another call may take the set
   for (Place& place : places_[set->is_inference]) {
     Persistent* expected = nullptr;
     if (!place.set.compare_exchange_strong(expected, set.get())) continue;

@@ -1,7 +1,7 @@
 // A loaded program as a function of Python, of torch's tensors.
 //
-// What torch's Python binding keeps to itself comes from the loader: where a tensor object has its `at::Tensor` (an
-// `AtenTensorHandle` is its address), and the function that makes an object of one.
+// The loader passes what torch's Python binding does not export: the offset of the `at::Tensor` in a tensor object (an
+// `AtenTensorHandle` is its address), and the function that creates an object from one.
 #include "container.h"
 #include "python.h"
 
@@ -14,7 +14,7 @@ constexpr int kFast = 0x80, kKeywords = 0x2, kEqual = 2;
 constexpr const char* kCall = "wir.call";
 
 enum Kind { kLeaf, kTuple, kList, kDict, kOther };
-/// A structure of arguments or outputs; `keys` are a dict's. `make` makes an output of another class from a list of children.
+/// A tree of arguments or outputs; `keys` are those of a dict. `make` creates a container of another class from a list.
 struct Tree {
   Kind kind = kLeaf;
   std::vector<Tree> children;
@@ -29,15 +29,15 @@ struct Leaf {
   Ref object;
 };
 
-/// A program in Python. Where a call is not a plain one, `slow` does it, and says what is wrong with it. `finish` makes
-/// outputs of leaves and results; None where the library does.
+/// A program in Python. `slow` runs calls that the library does not bind, and reports their errors. `finish` builds
+/// outputs from leaves and results; None if the library builds them.
 struct Call {
   Container* container = nullptr;
   size_t offset = 0;  // of the `at::Tensor` in a tensor object
   PyObject* (*wrap)(Tensor) = nullptr;
   bool (*has_modes)(bool without_torchs_own) = nullptr;  // whether modes see the operators of this thread
   Ref slow, finish, guard, match, fail, autocast, requires_grad, integer, real, truth, tuple, list, none;
-  bool is_plain = false;  // `call` may bind arguments itself
+  bool is_plain = false;  // whether `call` binds arguments
   size_t leaves = 0, positional = 0;
   std::vector<Tree> inputs;  // positional arguments, then keywords
   std::vector<Ref> keywords;
@@ -50,7 +50,7 @@ struct Call {
   ~Call() { delete container; }
 };
 
-// --- reading what the loader says
+// --- data of the loader
 
 PyObject* field(PyObject* record, Py_ssize_t index) { return PyTuple_GetItem(record, index); }
 size_t number(PyObject* object) { return static_cast<size_t>(PyLong_AsLongLong(object)); }
@@ -80,7 +80,7 @@ Tree tree_of(PyObject* record) {
 
 // --- arguments
 
-/// The leaves of one argument; false where it has another structure, or a class that takes more care.
+/// Reads the leaves of one argument. Returns false for another structure, or a class that `slow` must handle.
 bool flatten(const Call& call, const Tree& tree, PyObject* given, PyObject**& leaves) {
   if (tree.kind == kLeaf) return *leaves++ = given, true;
   const bool is_tuple = tree.kind == kTuple;
@@ -94,7 +94,7 @@ bool flatten(const Call& call, const Tree& tree, PyObject* given, PyObject**& le
   return true;
 }
 
-/// The leaves of a call that gives what the capture gave, in the same way.
+/// Reads the leaves of a call with the same structure of arguments as the capture.
 bool arrange(const Call& call, PyObject* const* args, size_t count, PyObject* names, PyObject** leaves) {
   const size_t named = names == nullptr ? 0 : static_cast<size_t>(PyTuple_Size(names));
   if (count != call.positional || named != call.keywords.size()) return false;
@@ -113,7 +113,7 @@ bool arrange(const Call& call, PyObject* const* args, size_t count, PyObject* na
   return true;
 }
 
-/// Whether a value that was baked in is given again.
+/// Returns whether an argument equals the value that the capture specialized on.
 bool is_same(PyObject* given, PyObject* want) {
   return given == want || (given->type == want->type && PyObject_RichCompareBool(given, want, kEqual) == 1);
 }
@@ -121,7 +121,7 @@ bool is_same(PyObject* given, PyObject* want) {
 bool is_true(Ref object) { return object && PyObject_IsTrue(object.get()) == 1; }
 bool asks(PyObject* function) { return is_true(Ref(PyObject_Vectorcall(function, nullptr, 0, nullptr))); }
 
-/// Whether an argument is a number of the class that the program takes, or a tensor (whose check is the guard's).
+/// Returns whether an argument is a number of the program's class, or a tensor, which the guard checks.
 bool has_class(const Call& call, Value want, PyObject* given) {
   int overflow = 0;
   switch (want) {
@@ -137,7 +137,7 @@ bool has_class(const Call& call, Value want, PyObject* given) {
   return false;
 }
 
-/// Whether arguments are what the guard has seen before; else `slow` looks closer. An error is a no.
+/// Returns whether the guard accepts the arguments; otherwise, or after an error, `slow` checks them in detail.
 bool passes(const Call& call, PyObject* const* args) {
   if (call.has_modes(false)) return false;
   auto** tensors = static_cast<PyObject**>(alloca((call.params.size() + 1) * sizeof(PyObject*)));
@@ -190,13 +190,13 @@ void raise(const Call& call) {
   if (error) PyErr_SetObject(error.get()->type, error.get());
 }
 
-/// Frees the handles and passes over an exception: what was begun in C++ ends there.
+/// Frees the handles and ignores an exception.
 bool run(const Call& call, PyObject* const* args, Ref* results) {
   Run run;
   const int32_t failed = guarded(run, [&] {
     Handles inputs(call.params.size(), nullptr), outputs(call.result_values.size(), nullptr);
     for (size_t i = 0; i < inputs.size(); ++i) inputs[i] = handle_of(call, call.param_values[i], args[i]);
-    struct Unlocked {  // other threads of Python go on
+    struct Unlocked {  // releases the GIL
       void* state = PyEval_SaveThread();
       ~Unlocked() { PyEval_RestoreThread(state); }
     };
@@ -214,7 +214,7 @@ bool run(const Call& call, PyObject* const* args, Ref* results) {
   return failed == 0 && PyErr_Occurred() == nullptr;
 }
 
-/// Takes over the leaves from `next` on.
+/// Takes ownership of the leaves from `next` on.
 PyObject* build(const Tree& tree, Ref*& next) {
   if (tree.kind == kLeaf) return (next++)->give();
   const auto count = static_cast<Py_ssize_t>(tree.children.size());
@@ -235,7 +235,7 @@ PyObject* build(const Tree& tree, Ref*& next) {
   return PyObject_Vectorcall(tree.make.get(), args, 1, nullptr);
 }
 
-/// Takes over the objects.
+/// Takes ownership of the objects.
 PyObject* tuple_of(std::vector<Ref>& objects) {
   Ref made(PyTuple_New(static_cast<Py_ssize_t>(objects.size())));
   for (size_t i = 0; made && i < objects.size(); ++i) {
@@ -244,7 +244,7 @@ PyObject* tuple_of(std::vector<Ref>& objects) {
   return made.give();
 }
 
-/// The model's own output. What is not made of results, arguments and constants as they are, Python finishes.
+/// Returns the model's output. Python finishes outputs other than unchanged results, arguments and constants.
 PyObject* finish(const Call& call, PyObject* const* leaves, std::vector<Ref>& results) {
   std::vector<Ref> outputs;
   if (call.finish.get() != call.none.get()) {
@@ -264,11 +264,11 @@ PyObject* finish(const Call& call, PyObject* const* leaves, std::vector<Ref>& re
   return build(call.outputs, next);
 }
 
-// --- what Python calls
+// --- functions that Python calls
 
 const Call& call_of(PyObject* self) { return *static_cast<Call*>(PyCapsule_GetPointer(self, kCall)); }
 
-/// The model's own arguments; the model's own output.
+/// Calls the program with the model's arguments and returns the model's output.
 PyObject* call_model(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) {
   const Call& bound = call_of(self);
   auto** leaves = static_cast<PyObject**>(alloca((bound.leaves + 1) * sizeof(PyObject*)));
@@ -279,14 +279,14 @@ PyObject* call_model(PyObject* self, PyObject* const* args, Py_ssize_t count, Py
   }
   for (size_t i = 0; is_plain && i < bound.params.size(); ++i) given[i] = leaves[bound.params[i]];
   if (!is_plain || !passes(bound, given) || needs_gradient(bound, leaves)) {
-    PyErr_Clear();  // of a question that could not be answered
+    PyErr_Clear();  // a check failed with an error
     return PyObject_Vectorcall(bound.slow.get(), args, static_cast<size_t>(count), names);
   }
   std::vector<Ref> results(bound.result_values.size());
   return run(bound, given, results.data()) ? finish(bound, leaves, results) : nullptr;
 }
 
-/// `main`'s own arguments, which have been checked; a tuple of its results.
+/// Calls `main` with checked arguments and returns a tuple of its results.
 PyObject* run_checked(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   const Call& call = call_of(self);
   std::vector<Ref> results(call.result_values.size());
@@ -306,8 +306,8 @@ PyObject* function(PyMethodDef& method, const char* name, void* code, int flags,
 
 extern "C" {
 
-/// (call, run) over a new container, as `cpp_wrapper.library.python` describes it; a text where the container cannot be
-/// made.
+/// Returns (call, run) over a new container, as `cpp_wrapper.library.python` describes it; an error text if the
+/// container cannot be created.
 __attribute__((visibility("default"))) PyObject* wir_python(PyObject* facts) {
   using namespace wir;
   auto made = std::make_unique<Call>();

@@ -1,7 +1,7 @@
-// What the library calls of Python.
+// Functions of Python that the library calls.
 //
-// No header of Python is read: these functions belong to Python's stable ABI but `PyObject_Vectorcall`, which is the same from
-// 3.9 on. They are weak, so that programs without Python load the library.
+// Python's headers are not included: these functions belong to its stable ABI, except `PyObject_Vectorcall`, which has
+// not changed since 3.9. They are weak, so that programs without Python can load the library.
 #pragma once
 #include <cstddef>
 #include <utility>
@@ -55,7 +55,7 @@ WIR_PYTHON void PyEval_RestoreThread(void*);
 
 namespace wir {
 
-/// An object that we own.
+/// An owned reference to an object.
 class Ref {
  public:
   Ref() = default;

@@ -153,7 +153,7 @@ void align(Tensor& made, Tensor source, int64_t alignment) {
 }
 
 namespace {
-/// The one element of a tensor, in memory that the host reads. Waits for that of a device.
+/// The only element of a tensor in memory of the host. Waits for a device.
 class OneElement {
  public:
   explicit OneElement(Tensor given) : tensor_(given) {
@@ -226,7 +226,7 @@ void result(Tensor& made, bool value) {
 bool item_bool(Tensor given) { return item_int(given) != 0; }
 
 namespace {
-/// Whether a tensor lies in memory of the CPU (`gpu`: null), of a device, or of either.
+/// Returns whether a tensor is on the CPU (`gpu`: null), on a device, or on either.
 bool is_placed(Tensor given, const Gpu* gpu, bool or_cpu) {
   int32_t type = 0, index = 0;
   ok(aoti_torch_get_device_type(given, &type), "device");
@@ -291,7 +291,7 @@ void check_layout(Tensor given, Ints sizes, Ints strides, const char* name, cons
 }
 
 namespace {
-/// The bytes that a tensor's storage must hold for its elements to be in it, and those that it holds.
+/// The bytes that a tensor's elements need in its storage, and the storage's size.
 struct Room {
   int64_t needed = 0, held = 0;
 };
@@ -317,10 +317,10 @@ Room room_of(Tensor given) {
                                          "\n  hint: correct the call's arguments, or the type of its result"));
 }
 
-/// Whether a real tensor has the negative bit: its memory holds other elements than it has.
+/// Returns whether a real tensor has the negative bit: its memory then contains the negated elements.
 bool is_negated(Tensor given, int32_t dtype) {
   if (dtype != aoti_torch_dtype_float32() && dtype != aoti_torch_dtype_float64() && dtype != aoti_torch_dtype_float16()) {
-    return false;  // there are no complex numbers of other types
+    return false;  // complex types have parts of these types only
   }
   uint64_t stack[] = {tensor(given)};
   ok(torch_call_dispatcher("aten::is_neg", "", stack, aoti_torch_abi_version()), "is_neg");

@@ -10,14 +10,14 @@ namespace wir {
 [[noreturn]] void fail(const char* code, const char* message);
 [[noreturn]] void fail_call(const char* what);
 
-/// Fails with torch's own message where a call of the shim did.
+/// Fails with torch's message if a call of the shim failed.
 inline void ok(int32_t error, const char* what) {
   if (error != 0) [[unlikely]] fail_call(what);
 }
 
 using Ints = std::initializer_list<Int>;
 inline const int64_t* ints(Ints values) { return reinterpret_cast<const int64_t*>(values.begin()); }
-/// The address of a value that lives until the end of the call: an optional argument that is there.
+/// Returns the address of a value that lives until the end of the full expression, for an optional argument.
 template <class T> T* opt(const T& value) { return const_cast<T*>(&value); }
 inline const Tensor* tensors(std::initializer_list<Tensor> values) { return values.begin(); }
 inline const Tensor** optional_tensors(std::initializer_list<const Tensor*> values) {
@@ -53,14 +53,14 @@ inline int32_t c128() { return aoti_torch_dtype_complex128(); }
 
 // --- memory
 
-/// Frees handles and empties their places: torch's runners from 2.15 on free what is left in an array that they passed.
+/// Frees handles and sets them to null: torch's runners from 2.15 on free the handles that remain in their array.
 void release(Tensor* handles, size_t count);
 inline void drop(Tensor& handle) {
   if (handle != nullptr) aoti_torch_delete_tensor_object(handle);
   handle = nullptr;
 }
 template <class... T> void drop(Tensor& first, T&... rest) { drop(first), drop(rest...); }
-/// The handle, for another name: the old one is empty.
+/// Moves a handle; the source becomes null.
 inline Tensor take(Tensor& handle) {
   Tensor found = handle;
   handle = nullptr;
@@ -83,30 +83,30 @@ inline void allocate(Tensor& made, Ints sizes, Ints strides, int32_t dtype, Gpu 
   ok(aoti_torch_empty_strided(static_cast<int64_t>(sizes.size()), ints(sizes), ints(strides), dtype,
                               aoti_torch_device_type_cuda(), gpu.index, &made), "allocation");
 }
-/// Memory of the host that devices copy from and to while the host goes on.
+/// Allocates pinned memory of the host, for asynchronous copies.
 inline void allocate_pinned(Tensor& made, Ints sizes, Ints strides, int32_t dtype) {
   ok(aoti_torch_empty_strided_pinned(static_cast<int64_t>(sizes.size()), ints(sizes), ints(strides), dtype,
                                      aoti_torch_device_type_cpu(), 0, &made), "allocation");
 }
 inline void zero(Tensor tensor) { ok(aoti_torch_zero_(tensor), "zero_"); }
-/// `offset` counts elements after the first one of `source`.
+/// Creates a view; `offset` counts elements from the first one of `source`.
 inline void window(Tensor& made, Tensor source, Ints sizes, Ints strides, Int offset) {
   ok(aoti_torch__reinterpret_tensor(source, static_cast<int64_t>(sizes.size()), ints(sizes), ints(strides),
                                     raw(offset), &made), "a view");
 }
-/// A window of another element type, `offset` bytes after the first element of `source`.
+/// Creates a view of another element type, `offset` bytes after the first element of `source`.
 void byte_window(Tensor& made, Tensor source, int32_t dtype, Ints sizes, Ints strides, Int offset);
 inline void copy(Tensor target, Tensor source) { ok(aoti_torch_copy_(target, source, 0), "copy_"); }
-/// As `copy`; between host and device it may only be queued.
+/// As `copy`, but possibly asynchronous between host and device.
 inline void start_copy(Tensor target, Tensor source) { ok(aoti_torch_copy_(target, source, 1), "copy_"); }
-/// The bytes of a tensor's storage, for all tensors over it.
+/// Resizes a tensor's storage for all tensors that share it.
 void resize(Tensor tensor, Int nbytes);
 inline void* data(Tensor tensor) {
   void* found = nullptr;
   ok(aoti_torch_get_data_ptr(tensor, &found), "data_ptr");
   return found;
 }
-/// `source` itself where its address is a multiple of `alignment` bytes, else an aligned copy.
+/// Returns `source` if its address is a multiple of `alignment` bytes, otherwise an aligned copy.
 void align(Tensor& made, Tensor source, int64_t alignment);
 inline Int size(Tensor tensor, int64_t dim) {
   int64_t found = 0;
@@ -123,36 +123,36 @@ inline Int storage_offset(Tensor tensor) {
   ok(aoti_torch_get_storage_offset(tensor, &found), "storage_offset");
   return found;
 }
-/// The one element of a tensor; the host waits for that of a device.
+/// Reads the only element of a tensor; the host waits for a device.
 Int item_int(Tensor tensor);
 double item_float(Tensor tensor);
 bool item_bool(Tensor tensor);
 
-/// A number as a tensor without dimensions: how results that are numbers leave the program.
+/// Returns a number to the caller as a tensor without dimensions.
 void result(Tensor& made, Int value);
 void result(Tensor& made, double value);
 void result(Tensor& made, bool value);
 
 // --- checks
 
-/// A size or stride that may be any number.
+/// A size or stride that is not checked.
 inline constexpr int64_t any = INT64_MIN;
 void expect_tensor(Tensor given, const char* name, const char* text, int32_t dtype, Ints sizes, Ints strides);
-/// As above, on a device; `or_cpu`: or in memory of the CPU.
+/// As above, on a device; `or_cpu` also accepts memory of the CPU.
 void expect_tensor(Tensor given, const char* name, const char* text, int32_t dtype, Ints sizes, Ints strides, Gpu gpu,
                    bool or_cpu = false);
 void expect_number(Tensor given, const char* name, const char* kind, int32_t dtype);
 void check_layout(Tensor tensor, Ints sizes, Ints strides, const char* name, const char* message);
-/// Fails unless what an operator returned is a tensor of this dtype on the CPU, in strided memory within its storage.
+/// Fails unless an operator's result is a strided tensor of this dtype on the CPU, within its storage.
 void check_result(Tensor tensor, int32_t dtype, const char* name);
 /// Fails if an operator's result shares the storage of an operand although its schema declares it as new.
 void check_apart(Tensor result, Tensor operand, const char* name);
-/// As above, on a device; without dimensions it may be on the CPU.
+/// As above, on a device; a tensor without dimensions may be on the CPU.
 void check_result(Tensor tensor, int32_t dtype, const char* name, Gpu gpu);
-/// Fails unless a tensor that an operator wrote is still as `check_result` wants it, in a storage of so many bytes.
+/// As `check_result`, for a tensor that an operator wrote; its storage must have at least `storage` bytes.
 void check_written(Tensor tensor, int32_t dtype, const char* name, Int storage);
 void check_written(Tensor tensor, int32_t dtype, const char* name, Int storage, Gpu gpu);
-/// Fails unless the storage under an argument holds all of its elements.
+/// Fails unless the storage of an argument contains all of its elements.
 void expect_storage(Tensor given, const char* name);
 void check_alignment(Tensor tensor, int64_t alignment, const char* name, const char* message);
 
@@ -171,26 +171,26 @@ inline uint64_t device(Gpu gpu) {
   return static_cast<uint64_t>(aoti_torch_device_type_cuda()) << 32 | static_cast<uint32_t>(gpu.index);
 }
 uint64_t list(std::initializer_list<uint64_t> values);
-/// Calls an operator. It takes over `arguments`. Its `count` returned tensors go to `results`, or are freed where that is
-/// null.
+/// Calls an operator, which takes ownership of `arguments`. Stores its `count` returned tensors in `results`, or frees
+/// them if that is null.
 void call(const char* name, const char* overload, std::initializer_list<uint64_t> arguments, Tensor* results,
           size_t count);
-/// Where one of an operator's returned values goes; freed where that is null. Of a list the first `count` tensors. An optional tensor that
-/// goes somewhere must be there.
+/// The target of a returned value of an operator; if null, the value is freed. A list stores its first `count`
+/// tensors. An optional tensor with a target must exist.
 struct Returned {
   enum Kind { kTensor, kOptional, kList, kInt, kFloat, kBool } kind;
   void* to;
   size_t count = 1;
 };
-/// As `call`, for an operator that returns lists of tensors or numbers, too.
+/// As `call`, for operators that also return lists of tensors or numbers.
 void call_mixed(const char* name, const char* overload, std::initializer_list<uint64_t> arguments,
                 std::initializer_list<Returned> returned);
 
 // --- matmuls of float32 on a CPU
 
-/// `out = beta * self + alpha * mat1 @ mat2`, as `aten::addmm.out`.
+/// Computes `out = beta * self + alpha * mat1 @ mat2`, as `aten::addmm.out` does.
 void addmm(Tensor out, Tensor self, Tensor mat1, Tensor mat2, double beta, double alpha);
-/// `out = mat1 @ mat2`, as `aten::mm.out`.
+/// Computes `out = mat1 @ mat2`, as `aten::mm.out` does.
 void mm(Tensor out, Tensor mat1, Tensor mat2);
 
 // --- kernels
@@ -208,29 +208,30 @@ template <class T> Slot whole(Int value, const char* name) {
 }
 inline Slot real(double value) { return Slot{.d = value}; }
 using Kernel = void (*)(const Slot*);
-/// The first of kernels that the processor can run. `needs` has for each its flags of /proc/cpuinfo, and `|` after them; what
-/// ATEN_CPU_CAPABILITY hides from torch is taken where nothing else is left.
+/// Returns the first kernel that the processor can run. `needs` contains the flags of /proc/cpuinfo of each, ended by
+/// `|`. Kernels that ATEN_CPU_CAPABILITY excludes are used only if no other can run.
 Kernel choose(const char* needs, std::initializer_list<Kernel> kernels);
 
-// --- the program, as the container sees it
+// --- the program's interface to the container
 
-/// The bytes under one constant, or under several: `holder` is a tensor over them where somebody may write them, and where
-/// they lie on a device, `gpu`. `is_borrowed`: a caller's memory.
+/// The bytes of one constant, or of several with shared storage. `holder` is a tensor over them if they may be written
+/// or are on the device `gpu`. `is_borrowed`: the caller owns the memory.
 struct Bytes {
   const unsigned char* data = nullptr;
   Tensor holder = nullptr;
   Gpu gpu{};
   bool is_borrowed = false;
 };
-/// Where the bytes lie behind the library's code. `is_owned`: the program or a caller may write them, each container has a copy.
+/// The location of bytes after the library's code. `is_owned`: each container has a copy, which the program or a
+/// caller may write.
 struct Blob {
-  /// What they are: a constant of the CPU; one of the device, which holds a copy for all containers; a kernel's code.
+  /// A constant of the CPU; one of the device, which has a copy for all containers; code of a kernel.
   enum Kind { kHost, kDevice, kImage };
   size_t offset, nbytes;
   bool is_owned;
   Kind kind = kHost;
 };
-/// One name of a constant: the blob with its bytes, and the place of its handle.
+/// A name of a constant: the blob with its bytes, and the position of its handle.
 struct Constant {
   const char* name;
   const char* full_name;
@@ -239,14 +240,14 @@ struct Constant {
   int blob, handle;
 };
 
-/// What torch's runners get as an output: a result, an input, or a number.
+/// An output for torch's runners: a result, an input, or a number.
 struct Output {
   enum Kind { kResult, kInput, kInt, kFloat, kBool, kNone } kind;
   int64_t index;
   double value;
 };
-/// The model's own arguments and outputs, flat, as torch's runners know them. `input_of[i]` is the input that parameter `i` of the
-/// program takes; null where inputs are the parameters and outputs the results.
+/// The model's flat arguments and outputs, as for torch's runners. `input_of[i]` is the input of parameter `i` of the
+/// program; null if inputs are the parameters and outputs the results.
 struct Convention {
   size_t inputs, outputs;
   const char* const* input_names;
@@ -263,8 +264,8 @@ struct GpuProgram;
 struct CudaGuardOpaque;
 struct CudaStreamGuardOpaque;
 
-/// What is being run, for messages; the tensors over memory that persists from call to call, which are this call's; on a device
-/// where and on which stream: null before the call has begun for the stream that is current then.
+/// The state of a call: the current op for messages, its tensors over memory that persists between calls, and its
+/// device and stream. A null stream means the current one when the call begins.
 struct Run {
   const char* at = "";
   Tensor* persistent = nullptr;
@@ -275,9 +276,9 @@ struct Run {
   CudaStreamGuardOpaque* stream_guard = nullptr;
   bool has_context = false;
   uint64_t constants = 0;     // the state of the constants that the call reads
-  Graphs* graphs = nullptr;   // this call's recordings (graphs.h); null where recordable functions run as they are
-  RecordedMemory* recorded = nullptr;  // while a function is recorded
-  Matmuls* matmuls = nullptr;        // while a function is recorded, and in the calls before that
+  Graphs* graphs = nullptr;   // this call's recordings (graphs.h); null if recordable functions are not recorded
+  RecordedMemory* recorded = nullptr;  // during a recording
+  Matmuls* matmuls = nullptr;        // during a recording and in the calls before it
 };
 
 struct Program {
@@ -287,13 +288,13 @@ struct Program {
   const Convention* convention;
   void (*load)(Tensor* c, const Bytes* b);
   void (*run)(Tensor* c, Tensor* inputs, Tensor* outputs, Run& run);
-  const char* const* instructions;  // as `choose` takes them, null after the last
+  const char* const* instructions;  // in the format of `choose`, ended by null
   size_t persistent;
   void (*make_persistent)(Tensor* k, const Run& run);
   const GpuProgram* gpu = nullptr;  // of a program for a CUDA device (gpu.h)
 };
 
-/// A constant over bytes.
+/// Creates the tensor of a constant over its bytes.
 void constant(Tensor& made, const Bytes& bytes, int32_t dtype, Ints sizes, Ints strides);
 
 }  // namespace wir

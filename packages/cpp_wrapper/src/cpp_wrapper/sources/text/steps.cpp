@@ -1,4 +1,4 @@
-// The functions of steps.h.
+// Functions of steps.h.
 #include "steps.h"
 
 #include "container.h"
@@ -12,7 +12,7 @@
 namespace wir {
 
 namespace {
-/// `made` gets the element type `dtype`.
+/// Converts `made` to the element type `dtype`.
 void convert(Tensor& made, int32_t dtype) {
   int32_t own = 0;
   ok(aoti_torch_get_dtype(made, &own), "dtype");
@@ -86,19 +86,19 @@ void require_agreement(const char* text) {
 }
 
 namespace {
-/// What Python gave at one place of the program for one device.
+/// The tensor that Python returned at one place of the program for one device.
 struct Held {
   uint64_t device = 0;
   Tensor tensor = nullptr;
 };
-/// Of all calls in this process. Neither is locked while Python runs, which may wait for another thread here.
+/// Shared by all calls in this process. Not locked while Python runs, which may wait for another thread.
 struct SharedTable {
   std::mutex busy;
   std::vector<Held> places;
   uint64_t releases = 0;
 };
 SharedTable& shared_table() {
-  static SharedTable& made = *new SharedTable;  // torch may have ended when the process does
+  static SharedTable& made = *new SharedTable;  // never freed: torch may end before this library
   return made;
 }
 
@@ -159,7 +159,7 @@ void release_shared() noexcept {
 }
 
 namespace {
-/// The address of the first byte of the storage.
+/// Returns the address of the storage's first byte.
 void* storage_begin(Tensor tensor) {
   Tensor first = nullptr;
   window(first, tensor, {1}, {1}, -storage_offset(tensor));
@@ -213,9 +213,9 @@ void exit_profile(Tensor& scope) {
 
 extern "C" {
 
-/// The loader has compared the programs of all processes that share memory with this one.
+/// Called by the loader after it has compared the programs of all processes that share memory.
 __attribute__((visibility("default"))) void wir_agreed() { wir::agreed.store(true, std::memory_order_relaxed); }
 
-/// Memory of a group has ended, or is to end: the next call asks Python for it again.
+/// Called when memory of a group ends: the next call allocates it through Python again.
 __attribute__((visibility("default"))) void wir_release() { wir::release_shared(); }
 }

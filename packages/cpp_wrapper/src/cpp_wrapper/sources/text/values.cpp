@@ -1,5 +1,5 @@
-// Values for readers: lines as `wrapper_ir_runtime.tensor_text` writes them, digit by digit, and safetensors files. No streams and no
-// locale: numbers are written by snprintf, and its decimal point replaced.
+// Prints values with the same digits as `wrapper_ir_runtime.tensor_text`, and writes safetensors files. Independent of
+// the locale: numbers are written by snprintf, and its decimal point is replaced.
 #include "elements.h"
 #include "steps.h"
 
@@ -18,12 +18,12 @@ namespace wir {
 
 namespace {
 
-constexpr int64_t kWhole = 64;    // tensors of up to this many elements are shown whole
+constexpr int64_t kWhole = 64;    // maximum number of elements of a tensor that is printed completely
 constexpr int64_t kBlock = 4096;  // numbers that are summed together
 
 // --- text
 
-/// What snprintf wrote, with a point wherever it put something else into a number.
+/// Returns the text of snprintf with a point in place of the locale's decimal separator.
 std::string with_point(const char* text) {
   std::string found;
   for (; *text != '\0'; ++text) {
@@ -36,7 +36,7 @@ std::string with_point(const char* text) {
   return found;
 }
 
-/// A float in the fewest of `digits` that read back as the same number of that width; the last of them where none do.
+/// Returns a float with the fewest digits, from `first` to `last`, that read back as the same number.
 std::string float_text(double value, NumberKind kind, int first, int last) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
@@ -66,7 +66,7 @@ std::string text_of(const Numbers& numbers, int64_t i) {
   return numbers.type->parts == 1 ? real : complex_text(real, element_text(numbers.imaginary(i), kind));
 }
 
-/// Nested lists in lines, as `_rows` of `wrapper_ir_runtime.tensor_text.lines`.
+/// Returns nested lists as lines, as `_rows` of `wrapper_ir_runtime.tensor_text.lines` does.
 std::vector<std::string> rows(const int64_t* sizes, int64_t rank, const std::string*& next) {
   if (rank == 0) return {*next++};
   int64_t count = 1;
@@ -87,9 +87,9 @@ std::vector<std::string> rows(const int64_t* sizes, int64_t rank, const std::str
   return lines;
 }
 
-// --- statistics, in the order that `wrapper_ir_runtime.tensor_text.summary` states
+// --- statistics, in the order of operations of `wrapper_ir_runtime.tensor_text.summary`
 
-/// The sum of a block: halves are added until one number is left.
+/// Returns the sum of a block: adds its halves until one number remains.
 double block_sum(std::vector<double>& part) {
   part.resize(kBlock, 0.0);
   for (int64_t half = kBlock / 2; half > 0; half /= 2) {
@@ -98,7 +98,7 @@ double block_sum(std::vector<double>& part) {
   return part[0];
 }
 
-/// The sum over all numbers of what `term` makes of each finite one, 0 of the others.
+/// Returns the sum of `term` over all finite numbers.
 template <class Term> double sum(const Numbers& numbers, Term term) {
   double total = 0;
   std::vector<double> part;
@@ -148,7 +148,7 @@ std::string summary(const Numbers& numbers) {
 
 // --- tensors
 
-/// A handle that is released where it ends.
+/// A handle that is freed at the end of the scope.
 struct HeldTensor {
   Tensor tensor = nullptr;
   HeldTensor() = default;
@@ -157,7 +157,7 @@ struct HeldTensor {
   ~HeldTensor() { release(&tensor, 1); }
 };
 
-/// Elements on the host in row-major order, with conjugates and negatives in memory.
+/// Copies elements to the host in row-major order, with conjugates and negatives resolved.
 void to_host(HeldTensor& made, Tensor source) {
   HeldTensor resolved, positive;
   call("aten::resolve_conj", "", {tensor(source)}, &resolved.tensor, 1);
@@ -199,7 +199,7 @@ std::string device_text(Tensor tensor) {
   return "cuda:" + std::to_string(index);
 }
 
-/// The numbers of a tensor on the host; those of `f4e2m1fnx2` are two a byte, the lower half first.
+/// Returns the numbers of a tensor on the host. Bytes of `f4e2m1fnx2` contain two, the lower half first.
 Numbers numbers_of(Tensor dense, int64_t count, const char* dtype) {
   const NumberType* type = kTypes;
   while (std::strcmp(type->name, dtype) != 0) ++type;
@@ -212,7 +212,7 @@ Numbers numbers_of(Tensor dense, int64_t count, const char* dtype) {
   return found;
 }
 
-/// The text of each element, which may be two numbers.
+/// Returns the text of each element, which may be two numbers.
 std::vector<std::string> texts_of(const Numbers& numbers) {
   std::vector<std::string> texts;
   for (int64_t i = 0; i < numbers.count; ++i) {
