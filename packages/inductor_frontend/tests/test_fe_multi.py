@@ -48,7 +48,7 @@ def test_reductions_that_loop_and_that_do_not() -> None:
         ir.Access.NONE,
         ir.Access.NONE,
     ]
-    (launch,) = (op for op in program.main.body if isinstance(op, ir.Launch))
+    (launch,) = program.main.ops_of(ir.Launch)
     assert launch.kernel == multi.name
     assert len(launch.extents) == 2
 
@@ -73,11 +73,9 @@ def test_scratch_memory_that_one_of_them_needs() -> None:
         for op in program.main.body
         if isinstance(op, ir.AllocStorage) and op.purpose is ir.AllocPurpose.WORKSPACE
     ]
-    (launch,) = (op for op in program.main.body if isinstance(op, ir.Launch))
+    (launch,) = program.main.ops_of(ir.Launch)
     assert len(scratch) == 2
-    assert [op.storage for op in program.main.body if isinstance(op, ir.Free)] == [
-        op.result for op in reversed(scratch)
-    ]
+    assert [op.storage for op in program.main.ops_of(ir.Free)] == [op.result for op in reversed(scratch)]
     assert len(launch.args) == len(multi.params) > 4
 
 

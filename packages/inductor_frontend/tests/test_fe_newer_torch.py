@@ -44,7 +44,7 @@ class TestSwitch:
     def test_every_branch(self) -> None:
         model = Chosen()
         captured = inductor_frontend.capture(model, (torch.tensor(1), X))
-        switches = [op for f in captured.program.functions for op in f.body if isinstance(op, ir.Switch)]
+        switches = list(captured.program.ops_of(ir.Switch))
         assert [len(op.branches) for op in switches] == [3]
         assert not ir.is_two_way(switches[0])
         run = compile(captured)
@@ -57,7 +57,7 @@ class TestSwitch:
                 return torch.cond(flag, lambda a: a.sin(), lambda a: a * 2, (x,))
 
         captured = inductor_frontend.capture(Either(), (torch.tensor(True), X))
-        (op,) = (op for f in captured.program.functions for op in f.body if isinstance(op, ir.Switch))
+        (op,) = captured.program.ops_of(ir.Switch)
         assert ir.is_two_way(op)
         run = compile(captured)
         for flag in (True, False):

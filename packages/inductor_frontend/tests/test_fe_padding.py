@@ -218,5 +218,5 @@ def test_padded_storages_are_no_larger_than_their_last_element(
 ) -> None:
     """The gap after the last row is never accessed, so it is not allocated."""
     artifact = capture(attention, example, options=padded())
-    types = [op.result.type for op in artifact.program.main.body if isinstance(op, ir.AllocStorage)]
+    types = [op.result.type for op in artifact.program.main.ops_of(ir.AllocStorage)]
     assert [str(t.nbytes) for t in types].count("716") == 1

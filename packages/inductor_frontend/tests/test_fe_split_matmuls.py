@@ -250,7 +250,7 @@ class TestNumbers:
 
 
 def called(program: ir.Program) -> list[str]:
-    return [op.target for op in program.main.body if isinstance(op, ir.CallExtern)]
+    return [op.target for op in program.main.ops_of(ir.CallExtern)]
 
 
 def layers() -> nn.Module:

@@ -56,7 +56,7 @@ class TestMatmuls:
         assert len(kernel.configs) > 5
         assert len(kernel.configs) == len(set(kernel.configs))
         assert len(program.kernels) == 1
-        assert not [op for op in program.main.body if isinstance(op, ir.CallExtern)]
+        assert not any(program.main.ops_of(ir.CallExtern))
         assert list(accesses(kernel).values()) == [ir.Access.READ] * 3 + [ir.Access.WRITE]
         text = print_program(program)
         assert parse_program(text) == program
@@ -73,7 +73,7 @@ class TestMatmuls:
         assert {"BLOCK_M", "BLOCK_N", "BLOCK_K"} <= set(kernel.order)
         assert "BLOCK_M : tl.constexpr =" not in kernel.source
         assert "ALLOW_TF32 : tl.constexpr = False" in kernel.source
-        (launch,) = (op for op in program.main.body if isinstance(op, ir.Launch))
+        (launch,) = program.main.ops_of(ir.Launch)
         assert not launch.grid
 
     @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ class TestMatmuls:
         x = torch.randint(0, 3, (8, 8))
         program = offline(lambda x: x @ x, x)
         assert not templates(program)
-        assert [op.target for op in program.main.body if isinstance(op, ir.CallExtern)] == ["aten::mm.out"]
+        assert [op.target for op in program.main.ops_of(ir.CallExtern)] == ["aten::mm.out"]
 
     def test_only_where_asked_for(self) -> None:
         program = offline(lambda x, y: x @ y, torch.randn(64, 64), torch.randn(64, 64), options=None)
@@ -164,7 +164,7 @@ class TestDescriptors:
         (multi,) = (k for k in program.kernels if isinstance(k, ir.MultiKernel))
         assert multi.choice is ir.Choice.MEASURE
         assert [v.args for v in multi.variants] == [(0, 1, 2), (0, 1, 2, 3)]
-        (launch,) = (op for op in program.main.body if isinstance(op, ir.Launch))
+        (launch,) = program.main.ops_of(ir.Launch)
         assert [a.name for a in launch.args if isinstance(a, ir.Value)][-1].startswith("workspace")
         text = print_program(program)
         assert parse_program(text) == program
@@ -205,7 +205,7 @@ class TestSizes:
             ((64, 64), (64, 48), (64, 48)),
             ((1024, 64), (64, 48), (1024, 48)),
         ]
-        (launch,) = (op for op in program.main.body if isinstance(op, ir.Launch))
+        (launch,) = program.main.ops_of(ir.Launch)
         assert len(launch.grid) == len(set(launch.grid)) == len(multi.grid_params)
 
     def test_sizes_that_are_known_need_no_hint(self) -> None:
@@ -299,7 +299,7 @@ class TestCandidates:
         program = offline(nn.Linear(32, 64, bias=False).eval(), torch.randn(16, 32), options=self.OPTIONS)
         multi, _ = self.chosen(program)
         assert [v.args for v in multi.variants] == [(0, 1, 2), (0, 1, 3)]
-        (launch,) = (op for op in program.main.body if isinstance(op, ir.Launch))
+        (launch,) = program.main.ops_of(ir.Launch)
         view, weight = launch.args[2:]
         assert isinstance(view, ir.Value)
         assert isinstance(weight, ir.Value)
@@ -340,7 +340,8 @@ class TestCandidates:
     def test_templates_alone_where_no_operator_does_the_same(self) -> None:
         """The choice does not specify which of several overloads it calls."""
         choice = SimpleNamespace(op_overload=None, to_callable=lambda: torch.ops.aten.mm, kernel_creator=None)
-        assert operator_choice(SimpleNamespace(choice=choice, input_nodes=[], kwargs={})) is None
+        caller: Any = SimpleNamespace(choice=choice, input_nodes=[], kwargs={})  # Any: a stand-in
+        assert operator_choice(caller) is None
 
     def test_an_argument_without_a_typed_form(self) -> None:
         with pytest.raises(ConversionError, match=r"FE301.*dtype") as caught:

@@ -81,7 +81,7 @@ def test_matmuls_decompose_as_on_the_device(trained: bool) -> None:
     here, there = (capture(Matmul(), (x,), target=target).program for target in (None, "cuda:sm_90"))
     matmul = "aten::mm.out" if trained else "aten::bmm.out"
     for program in (here, there):
-        targets = {op.target for op in program.main.body if isinstance(op, ir.CallExtern)}
+        targets = {op.target for op in program.main.ops_of(ir.CallExtern)}
         assert matmul in targets
 
 
@@ -98,7 +98,7 @@ def test_vector_instructions_of_this_machine_are_not_asked_for(monkeypatch: pyte
 
 
 def storages(program: ir.Program) -> list[ir.AllocStorage]:
-    return [op for op in program.main.body if isinstance(op, ir.AllocStorage)]
+    return list(program.main.ops_of(ir.AllocStorage))
 
 
 def grid(kernel: ir.TritonKernel) -> list[str]:
@@ -148,7 +148,7 @@ class TestOffline:
     def test_dynamic_sizes(self) -> None:
         shapes = ({0: torch.export.Dim("batch")},)
         program = capture(lambda x: x * 2, (X,), target="cuda:sm_90", dynamic_shapes=shapes).program
-        (launch,) = (op for op in program.main.body if isinstance(op, ir.Launch))
+        (launch,) = program.main.ops_of(ir.Launch)
         assert not isinstance(launch.args[-1], int)
         assert grid(the_kernel(program)) == ["ceildiv(xnumel, XBLOCK)"]
 
@@ -186,7 +186,7 @@ class TestOffline:
 
     def test_copies_to_the_host(self) -> None:
         program = offline(lambda x: ((x + 1).cpu() * 2, x.to("cpu", torch.float64)), X)
-        copies = [op for op in program.main.body if isinstance(op, ir.Copy)]
+        copies = list(program.main.ops_of(ir.Copy))
         types = [v.type for c in copies for v in (c.src, c.dst)]
         operands = [(str(t.device), t.dtype) for t in types]
         assert operands == [

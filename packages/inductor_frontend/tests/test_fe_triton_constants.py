@@ -121,7 +121,7 @@ class TestArguments:
     def test_booleans_in_place(self, module: ModuleType) -> None:
         """The first number of this program is the boolean; those of the grid follow."""
         artifact = captured(module.in_place)
-        (launch,) = (op for op in artifact.program.main.body if isinstance(op, ir.Launch) and op.grid)
+        (launch,) = (op for op in artifact.program.main.ops_of(ir.Launch) if op.grid)
         assert [str(a) for a in launch.args[-1:]] == ["true"]
         assert [str(g) for g in launch.grid] == ["1", "1", "1"]
         torch.testing.assert_close(py_wrapper.compile(artifact)(X.clone()), X * 2)
@@ -129,18 +129,14 @@ class TestArguments:
     @pytest.mark.parametrize("values", [(True, 1, False, 0), (1, True, 0, False)], ids=str)
     def test_booleans(self, module: ModuleType, values: tuple[object, ...], tmp_path: Path) -> None:
         artifact = captured(module.launched(module.flagged, *values))
-        texts = {
-            str(a) for op in artifact.program.main.body if isinstance(op, ir.Launch) for a in op.args[3:]
-        }
+        texts = {str(a) for op in artifact.program.main.ops_of(ir.Launch) for a in op.args[3:]}
         assert texts == {"true", "false", "0"}  # 1 itself is a constant
         check(artifact, tmp_path, *(X * 2 if value else X for value in values))
 
     @pytest.mark.parametrize("values", [(2, 2.0), (2.0, 2), (1, 1.0, True), (True, 1.0, 1)], ids=str)
     def test_numbers(self, module: ModuleType, values: tuple[float, ...], tmp_path: Path) -> None:
         artifact = captured(module.launched(module.added, *values))
-        passed_by_value = [
-            str(op.args[3]) for op in artifact.program.main.body if isinstance(op, ir.Launch) if op.args[3:]
-        ]
+        passed_by_value = [str(op.args[3]) for op in artifact.program.main.ops_of(ir.Launch) if op.args[3:]]
         assert passed_by_value == [
             str(value).lower() for value in values if type(value) is not int or value != 1
         ]

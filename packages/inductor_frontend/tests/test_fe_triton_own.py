@@ -63,7 +63,7 @@ class TestDefinitions:
 
     def test_a_grid_computed_by_the_caller(self, module: ModuleType) -> None:
         program = offline(module.adding)
-        launches = [op for op in program.main.body if isinstance(op, ir.Launch) and op.grid]
+        launches = [op for op in program.main.ops_of(ir.Launch) if op.grid]
         assert [[print_expr(g) for g in op.grid] for op in launches] == [["3", "1", "1"]] * 2
 
     def test_grids_of_configs(self, module: ModuleType) -> None:
@@ -81,7 +81,7 @@ class TestDefinitions:
         program = offline(module.accumulating, dynamic_shapes=({0: dim}, {0: dim}))
         (kernel,) = own(program)
         assert len(kernel.grid_params) == 1
-        (launch,) = (op for op in program.main.body if isinstance(op, ir.Launch) and op.grid)
+        (launch,) = (op for op in program.main.ops_of(ir.Launch) if op.grid)
         assert len(launch.grid) == 1
 
 

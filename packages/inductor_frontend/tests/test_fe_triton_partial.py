@@ -68,8 +68,8 @@ def test_what_a_program_says() -> None:
         for op in program.main.body
         if isinstance(op, ir.AllocStorage) and op.purpose is ir.AllocPurpose.WORKSPACE
     )
-    [launch] = (op for op in program.main.body if isinstance(op, ir.Launch))
-    calls = [op.target for op in program.main.body if isinstance(op, ir.CallExtern)]
+    [launch] = program.main.ops_of(ir.Launch)
+    calls = [op.target for op in program.main.ops_of(ir.CallExtern)]
     assert calls == ["aten::sum.IntList_out"] * 2
     assert parse_program(print_program(program)) == program
     assert launch.args

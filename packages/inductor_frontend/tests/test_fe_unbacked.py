@@ -277,7 +277,7 @@ class TestMessages:
 
     def test_place_of_the_check(self) -> None:
         program = capture(value_check, (number(5),)).program
-        (check, _) = [op for op in program.main.body if isinstance(op, ir.AssertExpr)]
+        (check, _) = list(program.main.ops_of(ir.AssertExpr))
         (place,) = check.prov.locations
         assert "test_fe_unbacked.py:" in place
 
