@@ -35,8 +35,7 @@ def tensor_type(
 
 
 class FunctionBuilder:
-    """Builds one function. Each op method appends one op (or a short fixed sequence) and returns its
-    result."""
+    """Builds one function. Each op method appends one op or a short sequence and returns its result."""
 
     def __init__(self, program: ProgramBuilder, name: str, prefix: str = "") -> None:
         self.program = program
@@ -52,8 +51,7 @@ class FunctionBuilder:
         self._names: set[str] = set()
 
     def fresh_name(self, wish: str) -> str:
-        """Returns `wish` without the function's prefix, made unique among values and constants by `_1`, `_2`,
-        ..."""
+        """Returns `wish` without the prefix, made unique among values and constants by `_1`, `_2`, ..."""
         wish = wish.removeprefix(self._prefix) or wish
         name, n = wish, 0
         while name in self._names or name in self.program.constant_names:
@@ -267,8 +265,7 @@ class ProgramBuilder:
         return name
 
     def symbol(self, definition: ir.SymbolDef) -> ir.SymbolDef:
-        """Declares a symbol. Raises BuildError WIR306 for a different one of the same name, as all
-        declarations do."""
+        """Declares a symbol. As all declarations, raises BuildError WIR306 for a different earlier one."""
         return self._declare(self._symbols, definition.name, definition)
 
     def constant(self, constant: ir.Constant) -> ir.Value:
@@ -293,8 +290,7 @@ class ProgramBuilder:
         return self._program(self._functions.values())
 
     def draft(self) -> ir.Program:
-        """Returns the functions that already end in a return as a program, for analyses of unfinished
-        programs."""
+        """Returns the functions that already end in a return as a program, for early analyses."""
         return self._program(f for f in self._functions.values() if f.ops and type(f.ops[-1]) is ir.Return)
 
     def _program(self, functions: Iterable[FunctionBuilder]) -> ir.Program:

@@ -21,8 +21,7 @@ class WirError(Exception):
         super().__init__(f"[{code}] {message}" + (f"\n  hint: {hint}" if hint else ""))
 
     def locate(self, place: str) -> None:
-        """Appends the place of the error to the message, in place: the class stays, so handlers still
-        match."""
+        """Appends a place to the message; the class stays, so handlers still match."""
         WirError.__init__(self, self.code, self.message + place, hint=self.hint)
 
 

@@ -1,5 +1,4 @@
-"""Manifests by which processes of a group check that they run the same program before they share memory or an
-artifact.
+"""Manifests by which processes check for equal programs before they share memory or an artifact.
 
 A manifest omits device indices, source locations and the device names in kernels, so that processes that run
 the same program on different devices have equal manifests.
@@ -29,8 +28,7 @@ def program_digest(program: ir.Program) -> str:
 
 
 def allocation_ids(program: ir.Program) -> Iterator[int]:
-    """Yields unused allocation ids that are equal in all processes with this program and differ between
-    programs.
+    """Yields unused allocation ids, equal in all processes with this program, different for others.
 
     An id combines a hash of the program with a number for each allocation.
     """

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TensorData:
-    """The bytes of one constant, or of all constants in one storage; `buffer` covers the extents of their
-    layouts.
+    """The bytes of one constant, or of a storage of constants; `buffer` covers their layouts' extents.
 
     Bytes are little-endian elements of `dtype`. The buffer may be a read-only view of memory with another
     owner (a mapped file, a live tensor), which it keeps alive. `file` is the file that the buffer is mapped
@@ -95,8 +94,7 @@ class Artifact:
     extensions: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def mapped_files(self) -> tuple[MappedFile, ...]:
-        """Returns the files that a running program reads: those that immutable constants of the CPU are
-        mapped from.
+        """Returns the files that immutable constants of the CPU are mapped from.
 
         Loading copies constants that the program writes, and constants of other devices.
         """

@@ -143,8 +143,7 @@ def _collect(e: Expr, scale: int, terms: dict[tuple[Expr, ...], int]) -> None:
 
 
 def sum_of(terms: Mapping[tuple[Expr, ...], int]) -> Expr:
-    """Returns the sum of products of these factors and their coefficients, in a fixed order, the constant
-    last."""
+    """Returns the sum of coefficients times factors, in a fixed order, the constant last."""
     order = sorted((factors for factors, scale in terms.items() if scale and factors), key=term_key)
     args = [_term(terms[factors], factors) for factors in order]
     constant = terms.get((), 0)
@@ -184,8 +183,7 @@ def _is_int(*args: Expr) -> bool:
 
 
 def _divide_terms(e: Expr, divisor: int) -> tuple[Expr, Expr]:
-    """Splits `e` into `divisor * quotient + rest`; the quotient has the terms that divide without
-    remainder."""
+    """Splits `e` into `divisor * quotient + rest`; the quotient has the terms without remainder."""
     terms = _terms_of((e,))
     quotient = {key: scale // divisor for key, scale in terms.items() if scale % divisor == 0}
     rest = {key: scale for key, scale in terms.items() if scale % divisor}
@@ -305,8 +303,7 @@ def truediv(lhs: ExprLike, rhs: ExprLike) -> Expr:
 
 
 def pow_(base: ExprLike, exp: ExprLike) -> Expr:
-    """Returns the power; int powers require an exponent >= 0. Small powers become products, as `x*x` is
-    written."""
+    """Returns the power; int powers require an exponent >= 0. Small powers become products."""
     a, b = as_expr(base), as_expr(exp)
     if a.kind is SymKind.INT and type(b) is Int:
         if b.value == 0:

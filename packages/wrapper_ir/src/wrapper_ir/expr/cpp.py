@@ -38,8 +38,7 @@ _OWN_NAME = own_name(is_cpp_name)
 
 
 def to_cpp(e: Expr, name: LeafName = _OWN_NAME) -> str:
-    """Returns C++ source that computes `e`; `name` writes symbols and atoms, of type int64_t, double or bool
-    by kind.
+    """Returns C++ source that computes `e`; `name` writes symbols and atoms, typed by their kind.
 
     Raises ExpressionError WIR404 for a constant out of the range of int64_t, and WIR403 for an atom, or a
     symbol whose name is not valid in C++, if `name` is not given.

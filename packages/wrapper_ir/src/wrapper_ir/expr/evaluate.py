@@ -12,8 +12,7 @@ from wrapper_ir.expr.operators import POW
 
 
 def evaluate(e: Expr, env: Mapping[str, Number], atom: Callable[[Expr], Number] | None = None) -> Number:
-    """Returns the value of `e`; `env` has the symbols by name, and `atom` evaluates atoms (sizes, items,
-    ...).
+    """Returns the value of `e`; `env` has the symbols by name, `atom` evaluates atoms (sizes, items, ...).
 
     Raises ExpressionError WIR402 for an unknown symbol or atom, a division by zero, an argument outside a
     function's domain, an overflow, and an int power with a negative exponent. Raises WIR408 for an int result

@@ -23,8 +23,7 @@ def _is_long(end: Bound) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """All numbers from `lo` to `hi`, inclusive; None or an infinity is unbounded. Raises WIR405 if
-    `lo > hi`."""
+    """All numbers from `lo` to `hi`, inclusive; None or infinity is unbounded. Raises WIR405 if `lo > hi`."""
 
     lo: Bound = None
     hi: Bound = None

@@ -73,8 +73,7 @@ def ge(lhs: ExprLike, rhs: ExprLike) -> Expr:
 
 
 def and_(*operands: ExprLike) -> Expr:
-    """Returns the conjunction; `and_()` is true. Operands keep their order: a later one may rely on an
-    earlier one."""
+    """Returns the conjunction; `and_()` is true. Operands keep their order, on which they may rely."""
     return _connect(AND, operands, neutral=True)
 
 
@@ -99,8 +98,7 @@ def _connect(op: Operator, operands: tuple[ExprLike, ...], *, neutral: bool) -> 
 
 
 def not_(operand: ExprLike) -> Expr:
-    """Returns the negation. Comparisons of ints are inverted, those of floats only if they test equality
-    (NaN)."""
+    """Returns the negation. It inverts comparisons of ints, and of floats if they test equality (NaN)."""
     arg = to_bool(operand)
     if arg.constant is not None:
         return Bool(not arg.constant)

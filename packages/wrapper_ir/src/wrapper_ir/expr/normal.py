@@ -76,8 +76,7 @@ def _operand(e: Expr) -> Expr:
 
 
 def _factor(e: Expr) -> Poly:
-    """Returns the form of a node from a smart constructor: a factor, unless it was simplified to a sum or
-    product."""
+    """Returns the form of a node from a smart constructor: a factor, unless it became a sum or product."""
     if e.op is MIN or e.op is MAX:
         return _poly({(e.op(*sorted(e.args, key=factor_key)),): 1})
     if e.constant is not None or e.op is ADD or e.op is MUL:
@@ -144,8 +143,7 @@ def _product(polys: list[Poly]) -> Poly:
 
 
 def _is_too_long(a: Poly, b: Poly) -> bool:
-    """Returns whether the product has too many terms, too many factors in a term, or too long
-    coefficients."""
+    """Returns whether the product exceeds the limits of terms, factors per term, or coefficients."""
     bits = [max((scale.bit_length() for scale in poly.terms.values()), default=0) for poly in (a, b)]
     degrees = [max(map(len, poly.terms), default=0) for poly in (a, b)]
     return len(a.terms) * len(b.terms) > _MAX_TERMS or sum(bits) > _MAX_BITS or sum(degrees) > _MAX_DEGREE

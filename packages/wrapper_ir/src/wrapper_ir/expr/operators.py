@@ -172,8 +172,7 @@ _RESULTS = {int: _int, float: _float, bool: _bool, math.floor: _int, math.ceil: 
 
 
 def _conversion(name: str, doc: str, meaning: Callable[..., Number], cpp: str, *sympy: str) -> Operator:
-    """Returns the row of a conversion with the C++ text `cpp`. Ints and bools become ints without
-    rounding."""
+    """Returns the row of a conversion; `cpp` is its C++ text, except from ints and bools to int."""
     result = _RESULTS[meaning]
     module = "math." if meaning.__module__ == "math" else ""
     return Operator(

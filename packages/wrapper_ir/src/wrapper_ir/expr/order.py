@@ -16,8 +16,7 @@ _set = object.__setattr__
 
 
 def factor_key(e: Expr) -> tuple[int, str, int]:
-    """Returns the sort key of a factor: numbers, then symbols in natural order (`s2` before `s10`), then the
-    rest."""
+    """Returns the sort key of a factor: numbers, symbols in natural order (`s2` before `s10`), the rest."""
     key = e._order
     if key is None:
         key = _compute(e)

@@ -48,8 +48,7 @@ class ExprParser(Cursor):
         return e
 
     def _climb(self, minimum: int) -> tuple[Expr, bool]:
-        """Parses operators of at least the level `minimum`; returns also whether the result has no
-        parentheses."""
+        """Parses operators of level `minimum` or higher; returns also whether there are no parentheses."""
         left, bare = self._prefix(minimum)
         # The operands, and the operator, of the sum, product, conjunction or disjunction being parsed.
         run: list[Expr] = []
@@ -198,8 +197,7 @@ def _negative(e: Expr) -> Expr | None:
 
 
 def _negated(term: Expr, bare: bool) -> Expr:
-    """Returns the operand of a sum for a term after a minus sign; the inverse of the printer's
-    subtraction."""
+    """Returns the operand of a sum for a term after a minus sign, inverting the printer's subtraction."""
     if bare and (negative := _negative(term)) is not None:
         return negative
     if bare and term.op is MUL:
@@ -212,8 +210,7 @@ def _negated(term: Expr, bare: bool) -> Expr:
 
 
 def _nests_deep(e: Expr) -> bool:
-    """Returns whether nodes nest too deeply for recursive walks; one pair of parentheses can contain several
-    levels."""
+    """Returns whether nodes nest too deeply for recursive walks; parentheses can contain several levels."""
     level = {e}
     for _ in range(MAX_DEPTH):
         level = {arg for node in level for arg in node.args}

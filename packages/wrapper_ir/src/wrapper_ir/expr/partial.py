@@ -22,8 +22,7 @@ _MAX_FLOAT_BITS = 1023
 
 @lru_cache(maxsize=16384)
 def has_any_value(e: Expr) -> bool:
-    """Returns whether `e` is defined for all values of its symbols and atoms, so that evaluation cannot
-    fail."""
+    """Returns whether evaluation of `e` cannot fail for any values of its symbols and atoms."""
     return not is_partial(e) and all(map(has_any_value, e.args))
 
 

@@ -142,8 +142,7 @@ class Printer:
         return math.copysign(1, value) < 0 if type(value) is float else value < 0 and value != self.least_int
 
     def _scaled(self, product: Expr, scale: int, rest: list[Expr]) -> str:
-        """Writes `scale*rest` after a minus sign. A scale of 1 is omitted unless the next factor is a
-        number."""
+        """Writes `scale*rest` after a minus sign, without a scale of 1 unless a number follows it."""
         if scale != 1 or _is_number(rest[0]):
             return self._factors(product, [Int(scale), *rest])
         if len(rest) == 1 and rest[0].op is MUL:

@@ -21,8 +21,7 @@ _OWN_NAME = own_name(is_python_name)
 
 
 def to_python(e: Expr, name: LeafName = _OWN_NAME, power: Callable[[], str] = lambda: "power") -> str:
-    """Returns Python source that computes `e`; `name` writes symbols and atoms, `power` names
-    `arithmetic.power`."""
+    """Returns Python source that computes `e`; `name` writes leaves, `power` names `arithmetic.power`."""
     if type(e) is Int:
         return str(e.value)
     return _PythonPrinter(name, power).text(e)

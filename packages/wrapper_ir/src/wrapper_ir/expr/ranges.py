@@ -34,8 +34,7 @@ _NONNEGATIVE = Interval(0, None)
 
 
 def bounds(e: ExprLike, ranges: Mapping[str, Interval]) -> Interval:
-    """Returns an interval that contains every value of `e`, for symbols within `ranges` (absent: any
-    value)."""
+    """Returns an interval of all values of `e`, for symbols within `ranges` (absent: any value)."""
     node = as_expr(e)
     return _bounds(node, _relevant(node, ranges))
 
@@ -192,8 +191,7 @@ class _Prover:
         return bounds(factor, self._ranges)
 
     def _split(self, terms: _Terms) -> bool:
-        """Proves the sum for all operands of a minimum, maximum or choice, or for any one if that
-        suffices."""
+        """Proves the sum for all operands of a minimum, maximum or choice, or for one if that suffices."""
         node = next((f for m in terms for f in m if f.op in _CHOICES), None)
         if node is None:
             return False
@@ -204,8 +202,7 @@ class _Prover:
         return all(map(self.nonneg, cases))
 
     def _any_operand_suffices(self, terms: _Terms, node: Expr) -> bool:
-        """Returns True for `-k*min(a, b)` and `k*max(a, b)`, k >= 0, which are at least the term of each
-        operand."""
+        """Returns True for `-k*min(a, b)` and `k*max(a, b)` with k >= 0: each operand gives a lower bound."""
         monomials = [monomial for monomial in terms if node in monomial]
         first = monomials[0]
         if node.op is WHERE or len(monomials) > 1 or first.count(node) > 1:

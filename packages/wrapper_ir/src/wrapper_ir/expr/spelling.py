@@ -55,8 +55,7 @@ _COERCIONS: Mapping[str, Coercion] = {coercion.value: coercion for coercion in C
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """A target's template for an operator: `{0:product}//{1:sign}` writes each operand at its level or
-    tighter.
+    """Template of an operator: `{0:product}//{1:sign}` writes each operand at its level or tighter.
 
     A word before the level converts the operand (see `Coercion`). `{*}` means all operands, separated by
     commas. If an operator of many operands has a template for two, it is written pair by pair, from the left.

@@ -53,8 +53,7 @@ def _width(e: Expr, widths: Sequence[int], symbols: Mapping[str, int]) -> int:
 
 
 def is_open_power(e: Expr) -> bool:
-    """Returns whether a power needs a run-time check: an int power may be too long, a float power not
-    real."""
+    """Returns whether a power needs a run-time check: it may be too long (int) or not real (float)."""
     base, exp = e.args
     if e.kind is SymKind.FLOAT:
         whole = exp.kind is not SymKind.FLOAT or (

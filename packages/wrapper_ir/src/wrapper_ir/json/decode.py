@@ -39,8 +39,7 @@ def fault(message: str, code: str = "WIR521") -> NoReturn:
 
 
 def load(text: str, read: Callable[[dict[str, Json]], T]) -> T:
-    """Calls `read` with the JSON object in `text`. Raises ParseError: WIR520 no JSON, and the faults of
-    `read`."""
+    """Calls `read` with the object in `text`. Raises ParseError WIR520 for no JSON, and its faults."""
     try:
         document: Json = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse)
         return read(obj(document))

@@ -21,8 +21,7 @@ def content_hash(kernel: ir.KernelDef) -> str:
 
 
 def multi_hash(kernel: ir.MultiKernel, kernels: Mapping[str, ir.KernelDef]) -> str:
-    """Returns `content_hash` of a multi-kernel over the ordered contents of its kernels, independent of their
-    names."""
+    """Returns `content_hash` of a multi-kernel over the contents of its kernels instead of their names."""
     variants = (dataclasses.replace(v, kernel=content_hash(kernels[v.kernel])) for v in kernel.variants)
     return content_hash(dataclasses.replace(kernel, variants=tuple(variants)))
 
@@ -30,7 +29,6 @@ def multi_hash(kernel: ir.MultiKernel, kernels: Mapping[str, ir.KernelDef]) -> s
 def find_binary(
     binaries: Iterable[ir.KernelBinary], kernel: ir.KernelDef, config: ir.TritonConfig | None, target: str
 ) -> ir.KernelBinary | None:
-    """Returns the binary of a kernel, compiled with `config` for `target` (`cuda:sm_90`); None if it is
-    missing."""
+    """Returns a kernel's binary for `config` and `target` (`cuda:sm_90`); None if it is missing."""
     key = content_hash(kernel)
     return next((b for b in binaries if (b.kernel, b.target, b.config) == (key, target, config)), None)

@@ -84,8 +84,7 @@ _LEAVES: dict[object, Codec] = {
 
 
 def _arg(codecs: Codecs) -> Codec:
-    """Returns the codec of call arguments: an expression, null, or an object of one key such as
-    `{"value": "x"}`."""
+    """Returns the codec of arguments: an expression, null, or an object of one key, as `{"value": "x"}`."""
     parts = codecs.of(tuple[float, float])
     inner: dict[type, tuple[str, Codec]] = {
         ir.Value: ("value", _OPERAND),
@@ -179,8 +178,7 @@ def _tensor(read: Decode, d: Decoder, x: Json) -> ir.TensorType:
 
 
 def _own_names(read: Decode, d: Decoder, x: Json) -> object:
-    """Decodes a kernel or parameter, whose expressions use the kernel's names; all names in a block are
-    ints."""
+    """Decodes a kernel or a parameter; expressions use the kernel's names, which are ints in blocks."""
     outer = d.kinds
     d.kinds = ir.KernelNames()
     value = read(d, x)

@@ -61,8 +61,7 @@ LAYOUT_BY_DEVICE = frozenset(
     f"aten::{name}"
     for name in ("_convolution", "convolution", "convolution_backward", "convolution_overrideable")
 )
-"""Operators whose results have different strides on other types of device, so a captured program is not
-portable."""
+"""Operators whose results have other strides on other types of device: captures are not portable."""
 
 PORTABLE = frozenset(
     (

@@ -1,5 +1,4 @@
-"""Static facts about torch's operators: which rebind tensors to other memory, and which facts of results are
-proved.
+"""Static facts about torch's operators: rebinding of tensors to other memory, and proved results.
 
 The core does not import torch; a test compares the names with the installed torch.
 """
@@ -17,8 +16,7 @@ _REBINDING = """
     inductor::_reinterpret_tensor inductor::_alloc_from_pool inductor::resize_storage_bytes_
 """
 REBINDING = frozenset(_REBINDING.split())
-"""Operators that change an argument's memory without changing its type, or read memory without checking
-bounds.
+"""Operators that change an argument's memory but not its type, or do not check bounds.
 
 The ops `view`, `reuse`, `resize_storage` and `set_storage` replace them; their bounds are proved or checked.
 Not listed are `aten::resize_` and its variants, which never shrink a storage, and operators that permute, add
@@ -29,11 +27,9 @@ and its copies check bounds.
 LIBRARIES = frozenset(
     ("aten", "prims", "inductor", "inductor_prims", "mkl", "mkldnn", "quantized", "_c10d_functional")
 )
-"""Namespaces of torch's operators. Their results are within their storages, on the device of their
-arguments."""
+"""Namespaces of torch's operators. Results are within their storages, on the arguments' device."""
 _NAMED = LIBRARIES | {"c10d", "fsdp", "higher_order", "profiler", "rngprims", "symm_mem"}
-"""Namespaces whose operators are known by name: except for `REBINDING`, none rebinds an argument to other
-memory."""
+"""Namespaces whose operators are known by name: none rebinds an argument, except `REBINDING`."""
 
 _KEEPING = """
     aten::_adaptive_avg_pool2d aten::addbmm aten::addmm aten::addmv aten::avg_pool2d aten::avg_pool3d aten::baddbmm
@@ -44,11 +40,9 @@ _KEEPING = """
     mkl::_mkl_linear mkldnn::_convolution_pointwise mkldnn::_linear_pointwise
 """
 _KEEPS_DTYPE = frozenset(_KEEPING.split())
-"""Operators without overload whose first result has the dtype of their first argument if that is
-floating-point."""
+"""Operators without overload whose first result has their first argument's floating-point dtype."""
 _UNUSUAL = ("sparse", "mkldnn", "nested", "jagged", "quantize", "neg_view")
-"""Parts of names of operators whose results may not be plain strided memory, or store elements in another
-form."""
+"""Parts of names of operators whose results may not be plain strided memory."""
 
 
 def rebinds(name: str) -> bool:

@@ -51,8 +51,7 @@ OUT_VARIANTS: Mapping[str, str] = MappingProxyType(dict(map(_variant, _ROWS.spli
 
 
 def out_variant(extern: ir.ExternDef) -> ir.ExternDef | None:
-    """Returns the declaration of an operator's out variant; None if it is missing or the operator has other
-    effects."""
+    """Returns the declaration of an out variant; None if it is missing or the operator has effects."""
     name = OUT_VARIANTS.get(extern.name)
     if name is None or extern.tags or extern.symmetric:
         return None

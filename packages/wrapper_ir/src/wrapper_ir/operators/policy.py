@@ -86,8 +86,7 @@ def _is_among(name: str, patterns: tuple[str, ...]) -> bool:
 
 
 def inner_operator(overload: str) -> tuple[str, str, str] | None:
-    """Returns namespace, operator and overload of a name such as `aten__rand__default`; None for other
-    names."""
+    """Splits `aten__rand__default` into namespace, operator and overload; None for other names."""
     namespace, _, rest = overload.partition("__")
     operator, _, inner = rest.rpartition("__")
     return (namespace, operator, inner) if namespace and operator and inner else None

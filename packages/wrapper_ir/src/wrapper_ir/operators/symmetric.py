@@ -105,8 +105,7 @@ reuse, and torch refuses to resize its storage."""
 
 
 def _looked_up(table: Mapping[str, tuple[str, ...]], schema: ir.OpSchema) -> tuple[str, ...]:
-    """Returns the tensor arguments of the schema that a table lists for the operator, or for the one that it
-    runs."""
+    """Returns the schema's tensor arguments that a table lists for the operator, or the one it runs."""
     names = {n for called in called_names(schema.name) for n in table.get(called.partition(".")[0], ())}
     return tuple(a.name for a in schema.args if a.name in names and a.is_tensor) if names else ()
 
@@ -137,7 +136,6 @@ def gives_up(schema: ir.OpSchema) -> tuple[str, ...]:
 
 
 def missing_symmetric(declared: Iterable[str], schema: ir.OpSchema) -> str:
-    """Returns the first argument that requires symmetric memory and is not declared so; '' if there is
-    none."""
+    """Returns the first argument that requires symmetric memory but is not declared; '' if none."""
     names = frozenset(declared)
     return next((name for name in needed_symmetric(schema) if name not in names), "")

@@ -1,5 +1,4 @@
-"""Base class of passes: a frozen dataclass of options with a name, and one pure function from program to
-program."""
+"""Base class of passes: a frozen dataclass of options, and one pure function of programs."""
 
 from __future__ import annotations
 
@@ -16,8 +15,7 @@ from wrapper_ir.support.collection import paused_collection
 
 @dataclasses.dataclass(frozen=True)
 class Pass(ABC):
-    """Base of all passes. Its fields are the options, of type bool, int, str or an enum with str values, with
-    defaults.
+    """Base of all passes. Its fields are options with defaults: bool, int, str or an enum of str values.
 
     The textual form is `name` or `name{option=value,flag=true}`; a text with commas is in double quotes.
     """
@@ -46,8 +44,7 @@ class Pass(ABC):
         return before, after
 
     def around(self, artifact: Artifact, program: ir.Program) -> Artifact:
-        """Returns the artifact with the pass's result; signature and binaries follow the program's
-        changes."""
+        """Returns the artifact with the pass's result, with signature and binaries updated."""
         return dataclasses.replace(artifact, program=program)
 
     @property

@@ -32,8 +32,7 @@ class CompiledProgram(Protocol):
 
     @property
     def boxed(self) -> Callable[[list[Any]], tuple[Any, ...]]:  # Any: tensors and numbers
-        """The call with `main`'s flat arguments in a list, which it clears, that returns `main`'s flat
-        results."""
+        """The call with `main`'s flat arguments as a list, which it clears, and `main`'s flat results."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:  # Any: the model's own signature
         """Calls the model."""
@@ -67,8 +66,7 @@ class Emitter(Protocol[T_co]):
         """Writes the code and its dependencies to `folder`; returns the files, the main one first."""
 
     def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> CompiledProgram:
-        """Returns a callable with the model's signature, which does not check the facts that are
-        `guarded`."""
+        """Returns a callable with the model's signature, which does not check `guarded` facts."""
 
 
 @runtime_checkable
@@ -82,8 +80,7 @@ class OperatorEmitter(Protocol):
 
 @runtime_checkable
 class PersistentBufferEmitter(Protocol):
-    """Optional emitter capability: reuse intermediate buffers across calls (`persistent_buffers` of
-    `torch.compile`)."""
+    """Optional emitter capability: reuse intermediate buffers across calls (`persistent_buffers`)."""
 
     # Any: the emitter's type of code
     def with_persistent_buffers(self) -> Emitter[Any]:
@@ -92,8 +89,7 @@ class PersistentBufferEmitter(Protocol):
 
 @runtime_checkable
 class RecordingEmitter(Protocol):
-    """Optional emitter capability: record recordable functions as CUDA graphs (`recordings` of
-    `torch.compile`)."""
+    """Optional emitter capability: record recordable functions as CUDA graphs (`recordings`)."""
 
     @property
     def recording_passes(self) -> str:
@@ -119,8 +115,7 @@ class RelocatingEmitter(Protocol):
     (`inductor_frontend.dump_compilation`)."""
 
     def relocate(self, program: CompiledProgram, artifact: Artifact, folder: Path) -> tuple[Path, ...]:
-        """Writes the code of a callable to `folder` and runs it from there, so that breakpoints in the files
-        work.
+        """Writes the code of a callable to `folder` and runs it from there, so that breakpoints work.
 
         This emitter compiled the callable from `artifact`. Returns the files, the main one first.
         """
@@ -142,8 +137,7 @@ class KernelRuntime(Protocol):
 
 @runtime_checkable
 class PreparingRuntime(Protocol):
-    """Optional runtime capability: start to load kernels in the background, before a frontend compiles a
-    program."""
+    """Optional runtime capability: load kernels in the background while a frontend compiles."""
 
     def prepare(self, device_type: str) -> None:
         """Starts to prepare loading for devices of this type (`cuda`) in the background, and returns at once.
@@ -166,8 +160,7 @@ class AddressComparer(Protocol):
     def address_check(
         self, positions: Sequence[int], addresses: Sequence[int]
     ) -> Callable[[list[Any]], bool] | None:
-        """Returns a predicate of a list: whether its tensors at `positions` have these `addresses`; None if
-        unsupported."""
+        """Returns a predicate of lists: tensors at `positions` have these `addresses`; None: unsupported."""
 
 
 @runtime_checkable
@@ -175,8 +168,7 @@ class StorageChecker(Protocol):
     """Optional runtime capability: check the storages of tensors in native code."""
 
     def storage_check(self) -> Callable[..., bool] | None:
-        """Returns a predicate of tensors: whether their storages contain all of their elements; None if
-        unsupported.
+        """Returns a predicate of tensors: their storages contain all of their elements; None: unsupported.
 
         The first call may take long.
         """
@@ -234,16 +226,14 @@ class Containers(Protocol):
     """Containers of kind CUSTOM: classes that are registered as structures with a tensor library."""
 
     def flatten(self, spec: ir.TreeSpec, container: object) -> Sequence[object]:
-        """Returns the children, in the order of `spec.children`. Raises TypeError for an object of another
-        class."""
+        """Returns the children, in the order of `spec.children`. Raises TypeError for other classes."""
 
     def builder(self, spec: ir.TreeSpec) -> Callable[[Sequence[object]], object]:
         """Returns a function from children to a container of the class and context of `spec`."""
 
 
 class CallerTensors(Protocol[T]):
-    """Access to the caller's tensors, for calling conventions: autograd, memory, and changes beyond the
-    elements."""
+    """Access to the caller's tensors: autograd, memory, and changes beyond the elements."""
 
     @property
     def containers(self) -> Containers:
@@ -269,8 +259,7 @@ class CallerTensors(Protocol[T]):
         """Returns the tensor's storage, sizes, strides and offset."""
 
     def window(self, tensor: T, offset: int, count: int) -> T:
-        """Returns `count` elements of the storage under `tensor`, from element `offset`, as a one-dimensional
-        view."""
+        """Returns a 1-d view of `count` elements of the tensor's storage, from element `offset`."""
 
     def mark_written(self, tensor: T) -> None:
         """Notifies the library that the elements of `tensor` changed outside of it."""
@@ -328,8 +317,7 @@ class Machine(Protocol[T]):
         """Copies elements with broadcasting and conversion."""
 
     def align(self, tensor: T, alignment: int) -> T:
-        """Returns the tensor itself if its address is a multiple of `alignment`, otherwise an aligned
-        copy."""
+        """Returns the tensor itself if it is aligned to `alignment` bytes, otherwise an aligned copy."""
 
     def resize_storage(self, tensor: T, nbytes: int) -> None:
         """Resizes the storage under `tensor`."""
@@ -378,8 +366,7 @@ class Machine(Protocol[T]):
         """Launches a loaded kernel. The numbers of the launch's `grid` are appended to the arguments."""
 
     def agree(self, group: str, manifest: Sequence[str]) -> None:
-        """Waits until all processes of a group compared their manifests. Raises ExecutionError WIR933 if they
-        differ."""
+        """Compares manifests among all processes of a group. Raises ExecutionError WIR933 if they differ."""
 
     def check_group(self, name: str, device: ir.Device, ranks: GroupRanks | None) -> None:
         """Checks that this process may call a program on `device`; `ranks` None allows every rank.
@@ -389,8 +376,7 @@ class Machine(Protocol[T]):
         """
 
     def wait(self, tensor: T) -> T:
-        """Waits for the collective that computes `tensor`; returns the finished tensor, over the same
-        storage."""
+        """Waits for the collective of `tensor`; returns the finished tensor, over the same storage."""
 
     def data(self, tensor: T) -> TensorData:
         """Returns a contiguous copy of the tensor's elements on the host."""

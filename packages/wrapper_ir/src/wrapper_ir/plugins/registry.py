@@ -52,14 +52,12 @@ def _installed(path: tuple[tuple[str, int | None], ...]) -> _Groups:
 
 
 def plugin_names(group: str) -> tuple[str, ...]:
-    """Returns the sorted names in an entry-point group (`emitters`, `frontends`, `kernel_runtimes`,
-    `machines`)."""
+    """Returns the sorted names in a group (`emitters`, `frontends`, `kernel_runtimes`, `machines`)."""
     return tuple(sorted({e.name for e in declared(group)}))
 
 
 def plugin(group: str, name: str) -> object:
-    """Loads the plug-in `name` of the entry-point group `wrapper_ir.<group>`; packages may define further
-    groups.
+    """Loads the plug-in `name` of the entry-point group `wrapper_ir.<group>`, of any package.
 
     Raises PluginError: WIR901 missing, WIR902 declared twice, WIR903 it does not load.
     """

@@ -18,8 +18,7 @@ class OperatorRepeater(Protocol):
     def repeated(
         self, operator: Repeatable, record: Callable[..., object | None], calls: int
     ) -> RepeatedOperator:
-        """Returns a callable that calls an operator or replays its launches, for a program with this many
-        `calls`.
+        """Returns a callable that calls or replays an operator, for a program with this many `calls`.
 
         A call with the same numbers, layouts, addresses, stream and settings as two earlier ones replays the
         launches of the second. All others call the operator, and so does every call while a watcher returns

@@ -114,8 +114,7 @@ def _open_regular(path: str, flags: int) -> int:
 
 
 def read_text(path: str | os.PathLike[str], limit: int = MAX_TEXT) -> str:
-    """Returns the text of a regular file. Raises OSError, and ValueError for invalid UTF-8 or more than
-    `limit` bytes."""
+    """Returns a regular file's text. Raises OSError; ValueError if not UTF-8, or over `limit` bytes."""
     with opened(path) as file:
         data = file.read(limit + 1)
     if len(data) > limit:

@@ -192,8 +192,7 @@ _FRAGILE = re.compile("[\x00-\x08\x0b-\x1f\x7f\x85\u2028\u2029\ufeff\ud800-\udff
 
 
 def _block(source: str) -> str:
-    """Writes `source` verbatim between lines of braces, more than any of its lines has; fragile text is
-    quoted."""
+    """Writes `source` verbatim between lines of enough braces; fragile text is quoted."""
     if _FRAGILE.search(source):
         return quote(source)
     braces = 3

@@ -1,5 +1,4 @@
-"""Parser of types, devices and call arguments, and of the parts common to ops: results, references,
-streams."""
+"""Parser of types, devices, call arguments, and common parts of ops: results, references, streams."""
 
 from __future__ import annotations
 
@@ -23,8 +22,7 @@ _ENDS = frozenset((",", ")", "]", "}", "\n", ":"))
 
 
 class OpParser(ir.AtomParser):
-    """Parses the ops of one function at a time, given the declared symbols, values in scope and the target's
-    device."""
+    """Parser of ops of one function at a time, with its scopes of symbols and values."""
 
     def __init__(
         self, source: Source, types: Mapping[str, Callable[[OpParser], ir.Type]], ops: ir.OpSet

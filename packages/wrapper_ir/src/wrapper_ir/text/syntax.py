@@ -65,8 +65,7 @@ class Syntax(Generic[T]):
     unsaid: Mapping[str, object]
 
     def read(self, p: OpParser) -> T:
-        """Parses an object. Raises ParseError WIR013 or WIR014 for a value of a kind that the op does not
-        accept."""
+        """Parses an object. Raises ParseError WIR013 or WIR014 for a value that the op does not accept."""
         start = p.at
         fields: Fields = {}
         self.fields(p, fields)
@@ -238,8 +237,7 @@ def _items(field: ir.FieldSpec, opening: str, style: str | None) -> Part:
 
 
 def form_of(field: ir.FieldSpec, name: str | None = None) -> FieldForm:
-    """Returns the form of a field, or the one called `name`. Raises BuildError WIR307 for a type without a
-    form."""
+    """Returns the form of a field, or the one called `name`. Raises BuildError WIR307 without a form."""
     if name is None and field.role is ir.Role.DATA:
         if field.hint is bool:
             return forms.choice_of({field.name: True}, f"word: `{field.name}`")

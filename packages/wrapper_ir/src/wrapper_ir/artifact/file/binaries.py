@@ -38,8 +38,7 @@ def binary_files(binaries: Iterable[ir.KernelBinary]) -> dict[str, bytes]:
 
 
 def binaries_to_json(binaries: Iterable[ir.KernelBinary]) -> str:
-    """Returns the text of `binaries.json`: a version, and a row per kernel with the file and sha256 of its
-    image."""
+    """Returns the text of `binaries.json`: a version, and a row per kernel with its image's sha256."""
     rows: list[Json] = [{**encode(ir.KernelBinary, b), "file": _file(b)} for b in binaries]
     return dump({"version": BINARIES_VERSION, "binaries": rows})
 
@@ -47,8 +46,7 @@ def binaries_to_json(binaries: Iterable[ir.KernelBinary]) -> str:
 def binaries_from_json(
     text: str, read: Callable[[str], bytes], kernels: Iterable[ir.KernelDef]
 ) -> tuple[ir.KernelBinary, ...]:
-    """Returns the compiled kernels of a table; `read` returns the bytes of a file, `kernels` are the
-    program's.
+    """Returns the compiled kernels of a table; `read` reads a file, `kernels` are the program's.
 
     Raises ParseError for a malformed table, another version, or an image that does not match its hash.
     """

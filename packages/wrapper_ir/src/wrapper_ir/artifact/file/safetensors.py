@@ -125,8 +125,7 @@ def _range(name: str, entry: object, total: int) -> tuple[int, int]:
 
 
 def _are_sizes(sizes: list[object]) -> TypeGuard[list[int]]:
-    """Returns whether these are valid sizes: 64-bit numbers, at most `_MAX_RANK` so that their product stays
-    cheap."""
+    """Returns whether these are valid sizes: 64-bit numbers, few enough for a cheap product."""
     return len(sizes) <= _MAX_RANK and all(type(size) is int and 0 <= size < 1 << 63 for size in sizes)
 
 

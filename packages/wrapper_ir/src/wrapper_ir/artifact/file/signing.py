@@ -42,8 +42,7 @@ def sign(
 
 
 def authentication(public_key: Key) -> Authenticate:
-    """Returns a checker of signatures, which raises WIR714 for an unsigned file and WIR715 for an invalid
-    signature.
+    """Returns a checker of signatures, which raises WIR714 (unsigned) or WIR715 (invalid signature).
 
     Raises ArtifactError WIR716 if the key is not a public Ed25519 key, WIR717 if the package `cryptography`
     is missing.

@@ -56,8 +56,7 @@ class CppKernel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignKernel:
-    """A kernel of a plug-in, which the runtime registered as `runtime` loads. The payload is opaque to the
-    IR.
+    """A kernel of a plug-in, loaded by the runtime registered as `runtime`. The payload is opaque.
 
     Text: `kernel foreign @relu runtime "mine" (read f32* x, write f32* y) {{{ payload }}}`.
     """

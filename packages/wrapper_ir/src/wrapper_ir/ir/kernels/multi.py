@@ -1,5 +1,4 @@
-"""Multi-kernels, which choose one of several equivalent kernels when tuned or run, and operators as such
-kernels."""
+"""Multi-kernels, which choose one of several equivalent kernels, and operators used as kernels."""
 
 from __future__ import annotations
 
@@ -65,8 +64,7 @@ class MultiKernel:
 
 
 def merged_access(accesses: Collection[Access], *, everywhere: bool) -> Access:
-    """Returns a multi-kernel's access through a parameter, from the accesses of the kernels that have the
-    parameter.
+    """Returns a multi-kernel's access through a parameter, from those of the kernels that have it.
 
     `everywhere`: all kernels have it.
     """

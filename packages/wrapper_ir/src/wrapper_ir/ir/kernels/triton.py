@@ -1,5 +1,4 @@
-"""Triton kernels as data: source, configs and grid, compiled and launched without the compiler that generated
-them."""
+"""Triton kernels as data: source, configs and grid, independent of the compiler that generated them."""
 
 from __future__ import annotations
 
@@ -20,8 +19,7 @@ class Derivation(enum.Enum):
     """A rule by which a tuner derives more candidates from a kernel's configs."""
 
     SCALED_REDUCTION = "scaled_reduction"
-    """After compilation: halve the reduction block of a config whose register use leaves multiprocessors
-    idle."""
+    """After compilation: halve the reduction block of a config whose registers limit occupancy."""
     COORDINATE_DESCENT = "coordinate_descent"
     """After tuning: try neighbors of the best config, one meta-parameter at a time."""
 
@@ -77,8 +75,7 @@ class TritonKernel(ExactConstants):
     grid: tuple[Expr, ...]
     grid_params: tuple[str, ...] = ()
     constants: tuple[tuple[str, ConstantValue], ...] = ()
-    """Values of parameters that are the same in all configs: constants, and arguments specialized to None or
-    1."""
+    """Values of parameters common to all configs: constants, and arguments specialized to None or 1."""
     derive: tuple[Derivation, ...] = ()
     options: tuple[tuple[str, ConstantValue], ...] = ()
     """Options of Triton's compiler for all configs."""
@@ -99,8 +96,7 @@ class TritonKernel(ExactConstants):
 
 
 class KernelNames(dict[str, SymKind]):
-    """Kinds of names in a kernel's expressions: float for floating-point scalar parameters, int for every
-    other name.
+    """Kinds of names in a kernel's expressions: float for floating-point parameters, otherwise int.
 
     The verifier checks which names exist (`kernel_symbols`).
     """

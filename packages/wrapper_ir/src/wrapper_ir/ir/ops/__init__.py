@@ -37,5 +37,4 @@ Allocation = AllocStorage | Slot
 EndOp = Drop | Free
 """Ops that end a lifetime and have no other effect."""
 ForeignMemory = EnterMemoryPool | ResizeStorage | SetStorage
-"""Ops that move memory out of the planner's control: into a process-wide pool, or to another size or
-storage."""
+"""Ops that move memory out of the planner's control: to a shared pool, another size or another storage."""

@@ -46,8 +46,7 @@ class Role(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Complex:
-    """A complex constant. Its parts are `Float` nodes, which are interned: equal parts, NaN too, are one
-    object."""
+    """A complex constant. Its parts are interned `Float` nodes: equal parts, NaN too, are one object."""
 
     real: Float
     imag: Float
@@ -132,6 +131,5 @@ class OpBase:
     prov: Annotated[Provenance, Role.PROVENANCE] = UNKNOWN
 
     def effects(self, context: EffectContext) -> Effects:
-        """Returns the op's effects. An unknown kernel or operator is assumed to read and write all of its
-        arguments."""
+        """Returns the op's effects. An unknown callee is assumed to read and write all of its arguments."""
         return self.effect_spec.of(self)

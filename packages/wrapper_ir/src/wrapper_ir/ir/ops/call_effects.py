@@ -152,8 +152,7 @@ def collective_effects(args: Args, kwargs: Kwargs, results: Values, info: Extern
 
 
 def _share(access: _Access, i: int, count: int) -> _Access:
-    """Returns the arguments of the i-th of `count` returned tensors: the i-th element of each list of that
-    length."""
+    """Returns the arguments of the i-th of `count` results: the i-th element of each list of that length."""
     bound = [
         (declared, values[i : i + 1] if declared.type.endswith("[]") and len(values) == count else values)
         for declared, values in access.bound
@@ -180,8 +179,7 @@ def call_effects(results: Values, args: Args, functions: Sequence[str], context:
 
 
 def _touched(args: Args, callees: list[FunctionSummary], *, written: bool) -> Values:
-    """Returns the tensor arguments and constants that a call to any of the callees writes or, otherwise,
-    reads."""
+    """Returns the tensor arguments and constants that any of the callees writes, or else reads."""
     values: dict[Value, None] = {}
     for callee in callees:
         positions = callee.written_params if written else callee.read_params
@@ -191,8 +189,7 @@ def _touched(args: Args, callees: list[FunctionSummary], *, written: bool) -> Va
 
 
 def _call_results(results: Values, args: Args, callees: list[FunctionSummary]) -> tuple[Values, Pairs, Pairs]:
-    """Returns (fresh, aliases, may_alias) of a call's results, from the origins of each callee's returned
-    values."""
+    """Returns (fresh, aliases, may_alias) of a call's results, from the origins of returned values."""
     fresh: list[Value] = []
     aliases: list[tuple[Value, Value]] = []
     may_alias: list[tuple[Value, Value]] = []
@@ -227,8 +224,7 @@ def _first_owners(callee: FunctionSummary) -> dict[Value, int]:
 def _sources(
     origin: ResultOrigin, k: int, owners: Mapping[Value, int], call: tuple[Values, Args]
 ) -> list[Value | None]:
-    """Returns the caller's values whose storage the callee's k-th result may share; None stands for a new
-    storage."""
+    """Returns the caller's values that the callee's k-th result may alias; None stands for a new storage."""
     results, args = call
     sources: list[Value | None] = [*values_at(args, origin.params)]
     sources += origin.constants

@@ -48,8 +48,7 @@ def asserted_layouts(op: AssertLayout) -> tuple[AssertedLayout, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssertExpr(OpBase):
-    """Fails with `message` unless `condition` is true. The condition stays as captured and is never
-    simplified.
+    """Fails with `message` unless `condition` is true, which stays as captured, not simplified.
 
     Text: `assert s0 <= 512 "Runtime assertion failed"`.
     """

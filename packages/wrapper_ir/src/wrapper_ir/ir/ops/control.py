@@ -84,8 +84,7 @@ class WhileLoop(OpBase):
     stacked: bool = False
 
     def effects(self, context: EffectContext) -> Effects:
-        """Combines the effects of both functions. The loop also reads the carried values, which it may
-        clone."""
+        """Combines the effects of both functions. The loop itself reads carried values to clone them."""
         args = (*self.carried, *self.captured)
         effects = call_effects((), args, (self.cond_fn, self.body_fn), context)
         reads, fresh = (*tensors_in(self.carried), *effects.reads), tuple(filter(is_tensor, self.results))
@@ -122,8 +121,7 @@ class Return(OpBase):
     values: Args = ()
 
     def effects(self, context: EffectContext) -> Effects:
-        """Moves the storages that the function owns; borrowed parameters and constants keep theirs (see
-        `aliasing`)."""
+        """Moves the storages that the function owns, not those of borrowed parameters and constants."""
         return Effects(moves=tensors_in(self.values))
 
 

@@ -17,8 +17,7 @@ from wrapper_ir.ir.values import Value
 
 
 class EffectClass(enum.Enum):
-    """Effects beyond memory. An op with such an effect is never removed; ops that share one keep their
-    order."""
+    """Effects beyond memory. An op with one is never removed; ops that share one keep their order."""
 
     RANDOM = "random"
     """Draws random numbers."""
@@ -108,8 +107,7 @@ class EffectContext(Protocol):
         """Returns a declared operator; None for an unknown operator or an unreadable schema."""
 
     def summary(self, function: str) -> FunctionSummary:
-        """Returns a function's summary; empty for unknown and recursive functions, which the verifier
-        refuses."""
+        """Returns a function's summary, empty for unknown and recursive ones, which the verifier refuses."""
 
 
 Names = tuple[str, ...]

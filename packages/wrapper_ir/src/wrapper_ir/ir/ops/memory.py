@@ -25,8 +25,7 @@ _ZERO = Int(0)
 
 
 class AllocPurpose(enum.Enum):
-    """Purpose of an allocation; planners treat the three differently. A `pool` contains slots, never
-    tensors."""
+    """Purpose of an allocation, for planners. A `pool` contains slots, never tensors."""
 
     PLAIN = "plain"
     WORKSPACE = "workspace"
@@ -179,8 +178,7 @@ class ResizeStorage(OpBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetStorage(OpBase):
-    """Changes `target` in place, for every reference to it, to a view of `source`'s storage with `source`'s
-    layout.
+    """Changes `target` in place, for all references, to a view of `source`'s storage with its layout.
 
     Neither storage is reused or planned.
 

@@ -53,8 +53,7 @@ class SyncEvent(OpBase):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Barrier(OpBase):
-    """Prevents reordering: passes and emitters move no op with an effect (a write or an effect class) across
-    it.
+    """Prevents reordering: no op with an effect (a write or an effect class) is moved across it.
 
     It orders the ops that the host issues and waits for nothing; events order streams. Text: `barrier`.
     """

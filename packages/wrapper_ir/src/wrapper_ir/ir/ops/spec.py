@@ -115,8 +115,7 @@ class OpSpec:
         return tuple(f for f in self._judged if f.shape is not Shape.ONE)
 
     def misfits(self, op: object) -> Sequence[tuple[str, str]]:
-        """Returns (code, message) for each operand (WIR013) or result (WIR014) of a type that the op does not
-        accept.
+        """Returns (code, message) for each operand (WIR013) or result (WIR014) of an unaccepted type.
 
         Construction of an op checks nothing; builder, parser, decoder and verifier call this.
         """

@@ -32,8 +32,7 @@ _ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
 def is_cpp_name(text: str) -> bool:
-    """Returns whether `text` is an ASCII identifier that is neither a keyword nor reserved (`__x`, `x__y`,
-    `_X`)."""
+    """Returns whether `text` is an ASCII identifier, not a keyword, not reserved (`__x`, `x__y`, `_X`)."""
     return _NAME.fullmatch(text) is not None and not _is_reserved(text)
 
 
@@ -48,8 +47,7 @@ def cpp_identifier(text: str) -> str:
 
 
 class _CppNamer(Namer):
-    """Namer that shortens runs of `_` and prefixes a leading one, because an appended number would not fix
-    either."""
+    """Namer that shortens runs of `_` and prefixes a leading one, since a suffix would fix neither."""
 
     def __call__(self, wish: str) -> str:
         name = re.sub("__+", "_", ascii_identifier(wish)).rstrip("_") or "v"
@@ -57,8 +55,7 @@ class _CppNamer(Namer):
 
 
 def cpp_names(taken: Iterable[str] = ()) -> Namer:
-    """Returns a namer for a translation unit or a function; `taken` are the names that the emitter uses
-    there."""
+    """Returns a namer for a translation unit or a function; `taken` are names that the emitter uses."""
     return _CppNamer(_is_reserved, taken)
 
 

@@ -18,8 +18,7 @@ _UNASSIGNABLE = "__debug__"
 
 
 def is_python_name(text: str) -> bool:
-    """Returns whether Python reads `text` as one bindable identifier, unchanged by NFKC normalization (`ﬁ` is
-    `fi`)."""
+    """Returns whether `text` is a bindable identifier, unchanged by NFKC normalization (`ﬁ` is `fi`)."""
     return (
         text.isidentifier()
         and not keyword.iskeyword(text)

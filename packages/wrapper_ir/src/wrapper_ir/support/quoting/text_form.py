@@ -46,8 +46,7 @@ def _unescape(match: re.Match[str]) -> str:
 
 
 def value_name(name: str) -> str:
-    """Returns the name of a value, kernel or function after its sigil; letters, digits, `_` and `.` need no
-    quotes."""
+    """Returns a name as written after its sigil; letters, digits, `_` and `.` need no quotes."""
     plain = name.isascii() and name.replace(".", "_").isidentifier()  # most names; faster than the pattern
     return name if plain or _DOTTED.fullmatch(name) else quote(name)
 
