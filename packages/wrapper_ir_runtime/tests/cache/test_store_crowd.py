@@ -1,4 +1,5 @@
-"""The store among processes: eight at once, processes killed at any moment, disks that are full or read-only."""
+"""The store with concurrent processes: eight at once, processes killed at any moment, full and read-only
+disks."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ PRELUDE = """
 
 
 def run(script: str, root: Path, *command: str) -> Any:  # Any: what the script prints as JSON
-    """Runs a script with the prelude in a process of its own."""
+    """Runs a script with the prelude in a separate process."""
     text = textwrap.dedent(PRELUDE) + textwrap.dedent(script)
     done = subprocess.run(
         [*command, sys.executable, "-c", text, str(root)],

@@ -1,4 +1,5 @@
-"""What is in a cache can be written by its user alone, whatever the umask is, and what others could write is not loaded."""
+"""Only its user may write a cache, whatever the umask is. Files that others could have written are not
+loaded."""
 
 from __future__ import annotations
 
@@ -117,7 +118,7 @@ def test_folders_of_an_older_cache_are_closed(tmp_path: Path) -> None:
 
 
 def test_a_swapped_entry_is_not_loaded(tmp_path: Path) -> None:
-    """Somebody who may write the root puts an entry there under the right name."""
+    """A user who may write the root puts an entry there under the right name."""
     if os.getuid() != 0:
         pytest.skip("only the superuser gives files away")
     theirs, root = tmp_path / "theirs", tmp_path / "cache"

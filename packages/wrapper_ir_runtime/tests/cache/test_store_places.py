@@ -78,7 +78,7 @@ def test_without_any_folder_what_was_made_is_given_and_not_kept(
 
 
 def test_a_full_disk_is_called_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where it is the writer of an entry that finds out; the writer is called again for another folder."""
+    """Also if the writer of an entry fails; it is called again for another folder."""
     folders: list[Path] = []
 
     def write(folder: Path) -> None:
@@ -113,7 +113,7 @@ def test_what_others_can_write_is_not_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["the root itself", "a folder above it", "a symbolic link"])
 def test_a_root_in_a_folder_of_all_is_used_only_if_it_is_ours(tmp_path: Path, how: str) -> None:
-    """A path below /tmp can be guessed: somebody else may have made it first."""
+    """A path below /tmp can be guessed: another user may have created it first."""
     public = tmp_path / "public"
     root = public / "above" / "cache"
     chosen = CacheSettings(folder=root, fallback=public / "fallback")

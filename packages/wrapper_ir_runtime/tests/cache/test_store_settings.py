@@ -1,4 +1,4 @@
-"""What the environment says about the cache."""
+"""Configuration of the cache from the environment."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""A `Machine` in plain Python: tensors are windows on byte arrays. It tests the interpreter without any library, and
-shows how little a machine needs."""
+"""A `Machine` in plain Python: tensors are windows of byte arrays.
+
+It tests the interpreter without a library, and shows how little a machine needs.
+"""
 
 from __future__ import annotations
 
@@ -264,7 +266,7 @@ tensor_of = tensor
 
 
 class ListCaller:
-    """What calls do with the caller's tensors. There are no gradients, and views need no marks."""
+    """The caller's tensors. No gradients exist, and views need no marks."""
 
     @property
     def containers(self) -> Containers:
@@ -305,7 +307,7 @@ class ListCaller:
         return Tensor(tensor.memory, tensor.dtype, (count,), (1,), offset)
 
     def mark_written(self, tensor: Tensor) -> None:
-        """Nobody keeps count."""
+        """Does nothing: tensors have no versions."""
 
     def copy(self, tensor: Tensor, result: Tensor) -> None:
         ListMachine().copy(tensor, result, False)

@@ -1,4 +1,4 @@
-"""What each op means, on a machine in plain Python."""
+"""Meaning of each op, on a machine in plain Python."""
 
 from __future__ import annotations
 

@@ -127,17 +127,19 @@ class Frame(Generic[T]):
 
     def argument(self, arg: ir.Arg) -> Content:
         """Returns an argument of a call in the machine's types."""
-        if isinstance(arg, ir.Value):
-            return self.value(arg)
-        if isinstance(arg, Expr):
-            return self.number(arg)
-        if isinstance(arg, tuple):
-            return [self.argument(item) for item in arg]
-        if arg is None or isinstance(arg, str):
-            return arg
-        if isinstance(arg, ir.Complex):
-            return arg.value
-        return self.machine.native(arg)
+        match arg:
+            case ir.Value():
+                return self.value(arg)
+            case Expr():
+                return self.number(arg)
+            case tuple():
+                return [self.argument(item) for item in arg]
+            case None | str():
+                return arg
+            case ir.Complex():
+                return arg.value
+            case _:
+                return self.machine.native(arg)
 
     # --- defining and ending
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.alignment import constant_alignment
@@ -81,7 +81,8 @@ class Interpreter(Generic[T]):
 
     def _constant(self, constant: ir.Constant) -> T:
         if constant.value.name in self.artifact.handles:
-            return cast(T, self.artifact.handles[constant.value.name])  # an object of the machine's library
+            handle: T = self.artifact.handles[constant.value.name]
+            return handle
         data = self.artifact.constants.get(constant.data_name)
         if data is None:
             raise ExecutionError(
