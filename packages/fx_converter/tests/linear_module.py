@@ -39,7 +39,7 @@ X = torch.arange(12.0).view(4, 3)
 
 
 def artifact() -> Artifact:
-    """With memory of its own for each constant."""
+    """With separate memory for each constant."""
     data = {
         name: TensorData(ir.DType.F32, memoryview(held.numpy().tobytes()))
         for name, held in (("weight", WEIGHT), ("bias", BIAS))
@@ -54,12 +54,12 @@ def made(form: KernelCalls = "direct", convention: Convention = "flat") -> fx.Gr
 
 
 def want(weight: Tensor = WEIGHT, bias: Tensor = BIAS) -> Tensor:
-    """What the module gives for X with these weights."""
+    """Returns the module's result for X with these weights."""
     return X @ weight.T + bias
 
 
 def same(module: Callable[..., Any], expected: Tensor) -> None:
-    """Whether the module gives this for X."""
+    """Returns whether the module has this result for X."""
     with torch.no_grad():
         (result,) = module(X)
     torch.testing.assert_close(result, expected)

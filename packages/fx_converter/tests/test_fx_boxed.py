@@ -27,7 +27,7 @@ def source(body: str, form: KernelCalls = "hop") -> tuple[str, list[str]]:
 
 
 def test_equal_devices_are_one_object() -> None:
-    """Each node has a device of its own; looking a name up for each would take longer the more there are."""
+    """Each node has a separate device; looking a name up for each would take longer the more there are."""
     body = "".join(f"  %b{i} = alloc f32[4]\n  copy %b{i}, %x\n  free %b{i}.s\n" for i in range(50))
     _, names = source(body + "  return\n")
     assert names == [

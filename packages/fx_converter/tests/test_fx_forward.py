@@ -1,4 +1,5 @@
-"""The `forward` that graphs of direct calls have: its text, what it follows, and where torch's own takes its place."""
+"""The `forward` of graphs with direct calls: its text, the changes that it follows, and its fallback to
+torch's text."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ def test_the_text() -> None:
 
 
 def test_operators_keep_torchs_own_text() -> None:
-    """Which tracers read."""
+    """Tracers read it."""
     assert "torch.ops.aten.mm.out(" in made("hop").code
 
 
@@ -201,7 +202,7 @@ class TestEditedGraphs:
 
 
 class TestTorchsText:
-    """Where more is asked of the text than to be called."""
+    """Torch writes the text if more than a callable function is requested."""
 
     def test_readable(self) -> None:
         text = made().print_readable(print_output=False)

@@ -1,5 +1,4 @@
-"""What is done with a graph is linear in the program: twice the program, twice the lines that run, names that torch
-gives included."""
+"""The work on a graph is linear in the program: twice the program, twice the executed lines, including names that torch assigns."""
 
 from __future__ import annotations
 

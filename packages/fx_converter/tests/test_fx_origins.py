@@ -94,7 +94,7 @@ def _explained(artifact: Artifact, texts: tuple[EmittedText, ...]) -> Explanatio
 
 
 def _lines_of(explanation: Explanation, source: str) -> dict[str, list[str]]:
-    """What a source line became, by file."""
+    """Returns the emitted lines of a source line, by file."""
     found = {f.name: [x.text for x in f.lines if source in x.sources] for f in explanation.files}
     return {name: lines for name, lines in found.items() if lines}
 

@@ -1,4 +1,4 @@
-"""What is refused, and how it is said."""
+"""Refusals of conversion, saving and loading, and their messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constants that lie in one storage, in graph modules and their files."""
+"""Constants that share one storage, in graph modules and their files."""
 
 from __future__ import annotations
 
