@@ -1,7 +1,7 @@
 """Adds the compiled runtime of libraries to wheels, which become platform wheels.
 
-Without a compiler, or with HATCH_BUILD_NO_HOOKS=true, the wheel is pure Python. The runtime is then compiled with
-the first library.
+Without a compiler, or with HATCH_BUILD_NO_HOOKS=true, the wheel is pure Python. The runtime is then compiled
+with the first library.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ class RuntimeHook(BuildHookInterface[Any]):
     """The hook `custom` of the wheel target."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # Any: hatchling's own
-        """Compiles the runtime and sets the wheel's tag. Editable installs have none: their source may change."""
+        """Compiles the runtime and sets the wheel's tag.
+
+        Editable installs have none: their source may change.
+        """
         self._folder = Path(tempfile.mkdtemp(prefix="runtime-"))
         compiler = shutil.which(os.environ.get("WRAPPER_IR_CXX") or os.environ.get("CXX") or "g++")
         library, glibc = platform.libc_ver()

@@ -236,7 +236,7 @@ def test_scalars_of_each_type(loaded: dict[str, LoadedKernel], dtype: ir.DType) 
 
 
 class Index:
-    """What numpy's integers look like to us."""
+    """Integer class with `__index__`, as numpy's integers."""
 
     def __init__(self, value: int) -> None:
         self.value = value

@@ -94,7 +94,7 @@ def test_every_source_compiles_on_any_host(
 
 
 def test_sources_share_a_cache_with_kernels_of_one_source(bench: Bench, scale: Scale) -> None:
-    """What was chosen is what counts, not what else there was to choose from."""
+    """The content hash depends on the chosen source only."""
     kernel = both(scale)
     bench.runtime().load(choose_source(kernel, host_features()), ir.Target())
     runs = len(bench.kernel_runs())

@@ -48,7 +48,7 @@ def test_single_unit_keeps_the_source_and_renames_its_entry() -> None:
 
 
 def test_tables_of_torchs_header_are_defined_once_a_type_and_filled_by_the_kernels_that_read_them() -> None:
-    """What only mentions such a type, without the header, has none."""
+    """A kernel without the header has no tables, even if it names such a type."""
     header = "#include <torch/csrc/inductor/cpp_prefix.h>\n"
     reads = (
         "// WelfordHelper<float, 4096> a; WelfordHelper<at::vec::Vectorized<float>, 4096> b;\n"

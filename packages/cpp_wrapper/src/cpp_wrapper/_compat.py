@@ -1,7 +1,7 @@
 """Code that depends on the torch version: locations of headers and libraries, and names.
 
-Sources and packages can be built without torch. It is located without an import; only functions that run programs
-import it.
+Sources and packages can be built without torch. It is located without an import; only functions that run
+programs import it.
 """
 
 from __future__ import annotations

@@ -54,7 +54,9 @@ class CppEmitter:
 
     @property
     def recording_passes(self) -> str:
-        """Passes before recording: the shim cannot record operators that allocate, and a recording owns its memory."""
+        """Passes before recording: the shim cannot record operators that allocate, and a recording owns
+        its memory.
+        """
         return "cuda-graphs{own_memory=true},plan-memory"
 
     def with_recordings(self, limit: int) -> CppEmitter:
@@ -70,8 +72,8 @@ class CppEmitter:
     ) -> tuple[EmittedText, ...]:
         """See `wrapper_ir.plugins.emitted.LineEmitter`.
 
-        Returns the program's own file as `compile` builds it, without the files that all libraries share. `guarded`
-        has no effect.
+        Returns the program's own file as `compile` builds it, without the files that all libraries share.
+        `guarded` has no effect.
         """
         sources = emit_sources(artifact, None, self.options)
         text = sources.files["program.cpp"]
@@ -120,8 +122,8 @@ class CppEmitter:
     def build_together(self, artifacts: Sequence[Artifact]) -> None:
         """Builds the libraries of many programs at once, in the cache that `compile` reads.
 
-        Each program takes a fraction of the time of a separate build. Programs that cannot be written as C++ are
-        skipped. Raises the errors of `cpp_wrapper.build`.
+        Each program takes a fraction of the time of a separate build. Programs that cannot be written as C++
+        are skipped. Raises the errors of `cpp_wrapper.build`.
         """
         settings = self.settings or read_settings()
         store = self._store(settings)

@@ -1,7 +1,7 @@
 """Compiles the runtime, which is the same in every library.
 
-It is compiled with the first library, or by `hatch_build.py` into wheels. That script runs this file before any of our
-packages is installed, so it imports only the standard library.
+It is compiled with the first library, or by `hatch_build.py` into wheels. That script runs this file before
+any of our packages is installed, so it imports only the standard library.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ COMMON_FLAGS = (
 )
 FLAGS = (*COMMON_FLAGS, "-O1", "-fopenmp")
 PREBUILT = Path(__file__).with_name("runtime.o")
-"""The unit's object in platform wheels, with the compiler's version beside it; pure wheels and checkouts have none."""
+"""The unit's object in platform wheels, with the compiler's version beside it; pure wheels and checkouts
+have none.
+"""
 _TEXTS = Path(__file__).parent / "sources" / "text"
 _VERSION = ".txt"
 _GCC = re.compile(r"\bgcc version (\d+)\.")
@@ -63,8 +65,8 @@ def compile_runtime(command: str, output: Path) -> None:
 def find_prebuilt(version: str, flags: Sequence[str]) -> Path | None:
     """Returns the wheel's object if a compiler of this version can link it, None if it must be compiled.
 
-    The compiler is g++ for the same machine, at least as new as the one that built the object: its standard library
-    then has all symbols.
+    The compiler is g++ for the same machine, at least as new as the one that built the object: its standard
+    library then has all symbols.
     """
     if tuple(flags) != FLAGS or not PREBUILT.exists():
         return None

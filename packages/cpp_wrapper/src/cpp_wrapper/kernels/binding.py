@@ -34,7 +34,9 @@ class Launcher(Protocol):
     """The launcher extension module."""
 
     bind: Callable[[str, str, str, str, tuple[ParamSpec, ...], bool], LoadedKernel]
-    """`bind(library, symbol, name, doc, params, check)`; raises OSError for a library that cannot be opened."""
+    """`bind(library, symbol, name, doc, params, check)`; raises OSError for a library that cannot be
+    opened.
+    """
 
     holds: Callable[..., bool]
     """Returns whether the storage of each tensor contains all of its elements."""

@@ -31,8 +31,8 @@ class Builder:
     def ensure(self, members: Sequence[Member]) -> dict[str, BuiltKernel]:
         """Returns built kernels of all members by key; builds missing ones.
 
-        This process builds the missing kernels that no other process is building, then looks for the rest again.
-        Raises CompileError and StoreError.
+        This process builds the missing kernels that no other process is building, then looks for the rest
+        again. Raises CompileError and StoreError.
         """
         wanted = {member.key: member for member in members}
         found = self.libraries.find(wanted)
@@ -41,7 +41,8 @@ class Builder:
                 found |= self.libraries.find(mine)
                 found |= self._build([wanted[key] for key in sorted(mine - found.keys())])
             if others := sorted(missing - mine):
-                # Its builder releases the lock when it succeeds, fails or dies. After the timeout, build it here.
+                # Its builder releases the lock when it succeeds, fails or dies. After the timeout, build it
+                # here.
                 with self.libraries.alone(others[0], self.options.timeout):
                     found |= self.libraries.find(others)
                     if others[0] not in found:
@@ -73,7 +74,10 @@ class Builder:
         return built
 
     def _build_shared(self, unit: list[Member], header: Entry | None) -> dict[str, BuiltKernel] | None:
-        """Builds one unit, with the precompiled header if its kernels include it. Returns None if it is refused."""
+        """Builds one unit, with the precompiled header if its kernels include it.
+
+        Returns None if it is refused.
+        """
         used = header if any(reads_common_header(m.kernel.source) for m in unit) else None
         if len(unit) == 1 and used is None:
             return None

@@ -35,8 +35,8 @@ class Unit:
 def compile_library(recipe: Recipe, unit: Unit, timeout: float) -> None:
     """Compiles and links one source file.
 
-    Raises CompileError with `unit.code` if the compiler refuses, CPP104 if it runs longer than `timeout` seconds,
-    and OSError if the disk is full. `unit.output` is then incomplete or absent.
+    Raises CompileError with `unit.code` if the compiler refuses, CPP104 if it runs longer than `timeout`
+    seconds, and OSError if the disk is full. `unit.output` is then incomplete or absent.
     """
     header = ("-include", str(unit.header)) if unit.header is not None else ()
     command = (
@@ -81,8 +81,8 @@ def link_library(
 ) -> None:
     """Links objects and stubs into a library, which needs the stubs by name.
 
-    `exports` is a version script. `program` is the symbol of the library's program; the linker removes code that it
-    does not reach. Raises the errors of `compile_library`.
+    `exports` is a version script. `program` is the symbol of the library's program; the linker removes code
+    that it does not reach. Raises the errors of `compile_library`.
     """
     command = (
         recipe.toolchain.command,

@@ -1,7 +1,7 @@
 """Instruction sets: the processor features that each needs, and compiler flags and macros of its kernels.
 
-The flags name a fixed micro-architecture level, never `native`: several hosts may share a cache, so the key of a library
-must say where it runs.
+The flags name a fixed micro-architecture level, never `native`: several hosts may share a cache, so the key
+of a library must say where it runs.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ def host_features(cpuinfo: Path = Path("/proc/cpuinfo")) -> frozenset[str]:
 
 
 def require_host(kernel: str, isa: Iterable[str], features: frozenset[str]) -> None:
-    """Raises IsaError CPP202 for an unknown name in `isa`, and CPP201 if `features` lack one that it needs."""
+    """Raises IsaError CPP202 for an unknown name in `isa`, and CPP201 if `features` lack one that it
+    needs.
+    """
     for name in isa:
         entry = _lookup(kernel, name)
         if missing := sorted(entry.needs - features):

@@ -1,10 +1,10 @@
-// The launcher: turns Python arguments into a flat array of slots and calls a compiled kernel with it.
+// The launcher: converts Python arguments to a flat array of slots and calls a compiled kernel with it.
 //
-// One extension module serves all kernels. Kernel libraries know nothing of Python: each exports, for each kernel,
+// One extension module serves all kernels. Libraries of kernels do not use Python: each exports, for each kernel,
 // `void symbol(const Slot*)`. The module is built once for a compiler, a Python and a torch.
 //
-// The GIL stays held during a kernel. Kernels of Inductor are not reentrant: they keep reduction helpers in function
-// statics and report integer division by zero through one global pointer, so two threads may not run them at once.
+// A kernel runs with the GIL. Inductor's kernels are not reentrant: they keep reduction helpers in function statics and
+// report integer division by zero through one global pointer, so two threads must not run them at the same time.
 #include "launcher_arguments.h"
 
 #include <alloca.h>
@@ -25,7 +25,7 @@ namespace {
            std::to_string(count));
 }
 
-// An exception of torch's, while argument `i` was read, or of the kernel's own.
+// Reports an exception of torch while argument `i` was read, or of the kernel.
 [[gnu::cold]] PyObject* failed(const Kernel& k, std::size_t i, const std::exception& e) {
   try {
     if (i < k.params.size()) {
@@ -71,7 +71,7 @@ void kernel_dealloc(PyObject* self) {
   Py_TYPE(self)->tp_free(self);
 }
 
-// Whether the storage under a tensor holds all of its elements. What has no storage of its own is not judged.
+// Returns whether a tensor's storage contains all of its elements; true for tensors without a storage.
 bool is_within_storage(PyObject* o) {
   if (!PyType_IsSubtype(Py_TYPE(o), g.tensor)) {
     return true;
@@ -140,7 +140,7 @@ void add_param(Kernel& k, PyObject* item) {
                     static_cast<std::uint8_t>(row->bits / 8)});
 }
 
-// The library stays open for the life of the process: OpenMP's threads may still stand in its code.
+// The library stays open for the life of the process: OpenMP's threads may still run its code.
 Entry open_entry(const char* path, const char* symbol) {
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   void* entry = library == nullptr ? nullptr : dlsym(library, symbol);
@@ -213,8 +213,8 @@ PyObject* attribute(const char* module, const char* name) {
   return value;
 }
 
-// Where a Python tensor keeps its TensorImpl is torch's own affair and has changed between versions. `_cdata` says
-// the pointer's value, so we look where it stands.
+// The offset of the TensorImpl pointer in a Python tensor object is private and differs between versions of torch.
+// `_cdata` has the pointer's value, so the object is searched for it.
 std::size_t find_impl_offset() {
   PyObject* empty = attribute("torch", "empty");
   PyObject* tensor = PyObject_CallFunction(empty, "i", 1);

@@ -78,7 +78,7 @@ struct {
   PyTypeObject* tensor;
   PyTypeObject* parameter;
   PyObject* launch_error;
-  PyObject* kernel_failure;  // makes the error of a kernel that failed
+  PyObject* kernel_failure;  // creates the error of a failed kernel
   std::size_t impl_offset;  // of the TensorImpl pointer in a Python tensor object
 } g;
 
@@ -87,7 +87,7 @@ struct Param {
   const DTypeRow* dtype;
 };
 
-// What a launch reads of a parameter, packed.
+// The part of a parameter that every launch reads, packed.
 struct alignas(8) Slim {
   caffe2::TypeMeta dtype;
   Kind kind;
@@ -107,7 +107,7 @@ struct Kernel {
 
 struct Error {};  // a Python exception is set
 
-// `make`: the class of the error, or a function that makes it.
+// `make`: the class of the error, or a function that creates it.
 [[noreturn]] void fail(PyObject* make, const char* code, const std::string& message) {
   if (PyObject* error = PyObject_CallFunction(make, "ss", code, message.c_str())) {
     PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error)), error);
@@ -156,8 +156,8 @@ c10::TensorImpl* impl_of(PyObject* o) {
            (t->key_set().has(c10::DispatchKey::CPU) || !t->is_cpu() ? "" : ", which is not dense"));
 }
 
-// isinstance is not enough for a subclass: Parameter's metaclass answers by attribute, and wrappers that dispatch
-// to Python hold no memory of their own.
+// isinstance does not suffice for a subclass: Parameter's metaclass checks attributes, and wrappers that dispatch to
+// Python have no memory.
 [[gnu::noinline]] c10::TensorImpl* subclass_impl(const Kernel& k, std::size_t i, PyObject* o) {
   if (!PyType_IsSubtype(Py_TYPE(o), g.tensor)) {
     wrong_type(k, i, "a tensor", o);
@@ -225,7 +225,7 @@ std::int64_t unsigned_value(const Kernel& k, std::size_t i, PyObject* o) {
   return static_cast<std::int64_t>(value);
 }
 
-// An int, or what says that it is one (`__index__`); a tensor is a mistake in the argument order, not a number.
+// Accepts an int, or an object with `__index__`. A tensor is an error in the order of arguments, not a number.
 template <class Convert>
 std::int64_t integer(const Kernel& k, std::size_t i, PyObject* o, Convert convert) {
   if (PyLong_Check(o)) [[likely]] {

@@ -1,8 +1,8 @@
 """Libraries of kernels in the cache.
 
-Namespace `cpp` contains libraries of one or many kernels, each with its source (`kernels.so`; `kernels.cpp` for profilers
-and readers). For each kernel, a note names its library. Sources that the compiler refused are kept for the command in
-the message. Namespace `cpp-headers` contains the precompiled common header.
+Namespace `cpp` contains libraries of one or many kernels, each with its source (`kernels.so`; `kernels.cpp`
+for profilers and readers). For each kernel, a note names its library. Sources that the compiler refused are
+kept for the command in the message. Namespace `cpp-headers` contains the precompiled common header.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ class Libraries:
     def add(
         self, contents: Iterable[Content], compile_into: Callable[[Path], None]
     ) -> dict[str, BuiltKernel]:
-        """Adds the library and its source, which `compile_into` writes into a folder. Returns its kernels by key.
+        """Adds the library and its source, which `compile_into` writes into a folder.
+
+        Returns its kernels by key.
 
         Raises StoreError and the errors of `compile_into`.
         """

@@ -9,25 +9,26 @@ from dataclasses import dataclass
 class CppOptions:
     """Options for building and launching kernels and libraries.
 
-    `check_args`: compares dtype, device and layout of every tensor with the definition at each launch. It costs
-    about a nanosecond a tensor (`docs/benchmarks/cpp_launch.md`). Arity and Python types are always checked: a launch
-    never crashes on them.
+    `check_args`: compares dtype, device and layout of every tensor with the definition at each launch. It
+    costs about a nanosecond a tensor (`docs/benchmarks/cpp_launch.md`). Arity and Python types are always
+    checked: a launch never crashes on them.
     `opt_level`: 0 to 3, as in `-O3`.
     `debug_info`: keeps line tables, so that profilers and debuggers show the kernel's lines.
-    `precompile_after`: after this many libraries with the same flags in the cache, precompiles their common header
-    (about 150 MB on disk; see `docs/benchmarks/cpp_build.md`). 0: at once; None: never.
+    `precompile_after`: after this many libraries with the same flags in the cache, precompiles their common
+    header (about 150 MB on disk; see `docs/benchmarks/cpp_build.md`). 0: at once; None: never.
     `timeout`: seconds that one compiler run may take.
-    `oldest_torch`: major and minor version of the oldest torch that the library supports, 2.11 or later; None: the
-    installed one. Operators without a C function in that version are called through the dispatcher.
-    `python_operators`: allows operators that exist in Python only. The library then runs only in Python processes
-    that have registered them, such as those that run `torch.compile`. Programs with memory of process groups run
-    only there, and may always call them.
-    `persistent_buffers`: libraries keep the memory of intermediate results of fixed sizes, and its tensors, between
-    calls: once for each concurrent call and each stream of a device. A failed call returns its memory to the system.
-    `recordings`: maximum number of CUDA graphs of a recordable function, for each concurrent call and each stream
-    (see `docs/cuda-graphs.md`). 0: none.
-    `archs`: architectures of CUDA devices (`sm_80`) that the program supports; empty: those that the artifact has
-    code for, or the one that it was captured for.
+    `oldest_torch`: major and minor version of the oldest torch that the library supports, 2.11 or later;
+    None: the installed one. Operators without a C function in that version are called through the dispatcher.
+    `python_operators`: allows operators that exist in Python only. The library then runs only in Python
+    processes that have registered them, such as those that run `torch.compile`. Programs with memory of
+    process groups run only there, and may always call them.
+    `persistent_buffers`: libraries keep the memory of intermediate results of fixed sizes, and its tensors,
+    between calls: once for each concurrent call and each stream of a device. A failed call returns its memory
+    to the system.
+    `recordings`: maximum number of CUDA graphs of a recordable function, for each concurrent call and each
+    stream (see `docs/cuda-graphs.md`). 0: none.
+    `archs`: architectures of CUDA devices (`sm_80`) that the program supports; empty: those that the artifact
+    has code for, or the one that it was captured for.
     """
 
     check_args: bool = True

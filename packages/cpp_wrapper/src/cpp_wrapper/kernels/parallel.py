@@ -1,12 +1,13 @@
 """Propagates exceptions of kernels out of their OpenMP regions.
 
-An exception that leaves a construct in one thread ends the process (OpenMP 5.2, section 2.2: the thread that threw it
-must catch it inside the same construct). Inductor's kernels check indices there by `TORCH_CHECK`. The body of every
-construct therefore becomes a `try` block; the region stores the first exception and rethrows it at its end. A `try`
-costs nothing until an exception is thrown. Other iterations continue: each checks the indices that it reads.
+An exception that leaves a construct in one thread ends the process (OpenMP 5.2, section 2.2: the thread that
+threw it must catch it inside the same construct). Inductor's kernels check indices there by `TORCH_CHECK`.
+The body of every construct therefore becomes a `try` block; the region stores the first exception and
+rethrows it at its end. A `try` costs nothing until an exception is thrown. Other iterations continue: each
+checks the indices that it reads.
 
-Unknown constructs stay unchanged. So does code of a region beside worksharing constructs: other threads would wait there
-for a thread that left it by an exception.
+Unknown constructs stay unchanged. So does code of a region beside worksharing constructs: other threads would
+wait there for a thread that left it by an exception.
 """
 
 from __future__ import annotations
@@ -64,7 +65,9 @@ _BLOCKS = frozenset({"single", "critical", "master", "masked"})
 
 @dataclass(slots=True)
 class _Directive:
-    """A directive and its statement, as positions: `opening` is the brace of the innermost body, `end` follows all."""
+    """A directive and its statement, as positions: `opening` is the brace of the innermost body, `end`
+    follows all.
+    """
 
     start: int
     clauses: str
@@ -94,10 +97,12 @@ class _Edits:
 
 
 def contained(source: str) -> str:
-    """Returns the source with exceptions of its parallel regions rethrown after them. Line numbers stay the same.
+    """Returns the source with exceptions of its parallel regions rethrown after them.
 
-    A source without regions, or without code that throws, is returned unchanged: the handlers are a twentieth of a
-    kernel's code.
+    Line numbers stay the same.
+
+    A source without regions, or without code that throws, is returned unchanged: the handlers are a twentieth
+    of a kernel's code.
     """
     if not is_changed(source):
         return source
@@ -159,7 +164,9 @@ def _directives(text: str) -> Iterator[_Directive]:
 
 
 def _statement(text: str, start: int, body: int, clauses: str, words: tuple[str, ...]) -> _Directive | None:
-    """Returns a directive with its statement, a block or nested loops with blocks as bodies; None for others."""
+    """Returns a directive with its statement, a block or nested loops with blocks as bodies; None for
+    others.
+    """
     collapse = _COLLAPSE.search(clauses)
     loops = int(collapse.group(1)) if collapse else int("for" in words or "simd" in words)
     position, openings = body, []

@@ -42,11 +42,12 @@ class CppKernelRuntime:
     def load_all(self, kernels: Sequence[ir.KernelDef], target: ir.Target) -> dict[str, LoadedKernel]:
         """Loads kernels by name, and compiles those that are not in the cache in few parallel runs.
 
-        `target` is ignored: host kernels run on the host for any device, and each kernel names its instruction sets.
-        If a kernel has several sources, the first that the host can run is used (`CppKernel.sources`).
+        `target` is ignored: host kernels run on the host for any device, and each kernel names its
+        instruction sets. If a kernel has several sources, the first that the host can run is used
+        (`CppKernel.sources`).
 
-        A loaded kernel accepts its arguments by position and returns None. It raises LaunchError (also a TypeError)
-        for arguments that do not fit. It holds the GIL: the kernels are not reentrant.
+        A loaded kernel accepts its arguments by position and returns None. It raises LaunchError (also a
+        TypeError) for arguments that do not fit. It holds the GIL: the kernels are not reentrant.
 
         Raises KernelError, IsaError, CompileError, CacheError or StoreError, checked in this order.
         """
@@ -72,7 +73,9 @@ class CppKernelRuntime:
         return {kernel.name: loaded[kernel.name] for kernel in kernels}
 
     def storage_check(self) -> Callable[..., bool]:
-        """See `wrapper_ir.plugins.protocols.StorageChecker`. The launcher has the check, and is built if necessary.
+        """See `wrapper_ir.plugins.protocols.StorageChecker`.
+
+        The launcher has the check, and is built if necessary.
 
         Raises CompileError, CacheError, KernelError or StoreError.
         """

@@ -1,17 +1,18 @@
 """Translation units of one or many kernels.
 
-Reading the headers that every kernel includes takes ten times as long as compiling a kernel, so kernels share units. In
-a shared unit each kernel has a namespace. Its entry, which as `extern "C"` ignores namespaces, is renamed by a macro.
-Sources that this could break (preprocessor state, late includes) have separate units. So does every kernel of a unit
-that the compiler refuses: the message is then about that kernel alone.
+Reading the headers that every kernel includes takes ten times as long as compiling a kernel, so kernels share
+units. In a shared unit each kernel has a namespace. Its entry, which as `extern "C"` ignores namespaces, is
+renamed by a macro. Sources that this could break (preprocessor state, late includes) have separate units. So
+does every kernel of a unit that the compiler refuses: the message is then about that kernel alone.
 
-Each kernel gets a *trampoline*, `void symbol(const Slot*)`, which unpacks a flat array into the entry's parameter types.
-Static assertions compare the definition's parameters with the entry's.
+Each kernel gets a *trampoline*, `void symbol(const Slot*)`, which unpacks a flat array into the entry's
+parameter types. Static assertions compare the definition's parameters with the entry's.
 
 Exceptions in parallel regions of a kernel are rethrown after the region (`parallel.py`).
 
-Torch's header fills a table of reciprocals for variances when a library is loaded. That code uses the unit's instruction
-set, which the processor may lack. The unit instead fills the table before the first kernel that reads it.
+Torch's header fills a table of reciprocals for variances when a library is loaded. That code uses the unit's
+instruction set, which the processor may lack. The unit instead fills the table before the first kernel that
+reads it.
 """
 
 from __future__ import annotations
@@ -131,7 +132,8 @@ def check_kernel(kernel: ir.CppKernel) -> None:
 
 
 def groups(members: Sequence[Member], jobs: int) -> list[list[Member]]:
-    """Splits kernels into at most `jobs` balanced units, each large enough to pay for reading the headers again.
+    """Splits kernels into at most `jobs` balanced units, each large enough to pay for reading the headers
+    again.
 
     A kernel that cannot share a unit is a list of one.
     """

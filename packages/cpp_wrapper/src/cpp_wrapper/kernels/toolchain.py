@@ -18,9 +18,9 @@ from cpp_wrapper.runtime_build import COMMON_FLAGS, compiler_version
 _LAYOUT = "2"
 """Part of every key: raise it when generated code or the form of cache entries changes."""
 
-# Floating point: values must equal those of eager mode and of Inductor. So no reassociation, no contraction to FMA
-# (`COMMON_FLAGS`); NaN, infinity and errno are kept (without errno the compiler folds pairs of libm calls in ways that
-# lose NaN). Only traps and the sign of zero are given up, which no caller observes.
+# Floating point: values must equal those of eager mode and of Inductor. So no reassociation, no contraction
+# to FMA (`COMMON_FLAGS`); NaN, infinity and errno are kept (without errno the compiler folds pairs of libm
+# calls in ways that lose NaN). Only traps and the sign of zero are given up, which no caller observes.
 _MATH = (
     "-fno-trapping-math",
     "-fno-signed-zeros",
@@ -51,8 +51,8 @@ class Recipe:
     def fingerprint(self) -> str:
         """SHA-256 (hex) of everything except the source text that affects the compiler's output.
 
-        Folder names are excluded: the same torch in another folder produces the same library. So is torch's version if
-        no header of torch is included.
+        Folder names are excluded: the same torch in another folder produces the same library. So is torch's
+        version if no header of torch is included.
         """
         torch = torch_build() if self.includes else ""
         parts = (_LAYOUT, self.toolchain.version, torch, *self.flags, *self.links)
@@ -107,7 +107,9 @@ def launcher_recipe(toolchain: Toolchain) -> Recipe:
 
 
 def library_recipe(toolchain: Toolchain, options: CppOptions) -> Recipe:
-    """Returns the recipe of a library's program, which includes no header of torch, and of linking the library."""
+    """Returns the recipe of a library's program, which includes no header of torch, and of linking the
+    library.
+    """
     debug = ("-g1", "-fno-omit-frame-pointer") if options.debug_info else ()
     return Recipe(
         toolchain=toolchain,

@@ -14,10 +14,13 @@ from wrapper_ir.artifact import Artifact
 
 
 def emit(artifact: Artifact, analyses: Analyses | None = None, options: CppOptions | None = None) -> Sources:
-    """Returns the C++ sources of a library for an artifact. `analyses` is the program's memo, if the caller has one.
+    """Returns the C++ sources of a library for an artifact.
 
-    The program must be valid (`wrapper_ir.verify`). Raises EmitError (CPP5nn) for unsupported programs, IsaError
-    CPP202 for kernels of unknown instruction sets, KernelError, and the errors of lowering (WIR1nn, WIR24n, WIR91n).
+    `analyses` is the program's memo, if the caller has one.
+
+    The program must be valid (`wrapper_ir.verify`). Raises EmitError (CPP5nn) for unsupported programs,
+    IsaError CPP202 for kernels of unknown instruction sets, KernelError, and the errors of lowering (WIR1nn,
+    WIR24n, WIR91n).
     """
     return emit_sources(artifact, analyses, options or CppOptions())
 
@@ -33,12 +36,13 @@ def build(
 ) -> Path:
     """Builds a library for `load` and torch's AOTInductor runners, and returns its path.
 
-    If `path` ends in `.pt2`, builds a package for torch's package loaders. With `source_only`, writes a folder with a
-    CMake project and compiles nothing. `progress(part, seconds)` is called after each part is built.
+    If `path` ends in `.pt2`, builds a package for torch's package loaders. With `source_only`, writes a
+    folder with a CMake project and compiles nothing. `progress(part, seconds)` is called after each part is
+    built.
 
-    An existing file is replaced after the library is complete, and stays unchanged if the build fails. Raises the
-    errors of `emit`, CompileError (no compiler, or it refuses), CacheError CPP303 if `path` cannot be written, and
-    StoreError.
+    An existing file is replaced after the library is complete, and stays unchanged if the build fails. Raises
+    the errors of `emit`, CompileError (no compiler, or it refuses), CacheError CPP303 if `path` cannot be
+    written, and StoreError.
     """
     options = options or CppOptions()
     sources = emit(artifact, options=options)

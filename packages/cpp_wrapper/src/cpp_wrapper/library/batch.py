@@ -1,7 +1,7 @@
 """Many programs in one build: compilers spend most time on headers, which a batch reads once.
 
-All programs share one unit; so do their kernels. Each program still becomes a separate library: the libraries of a batch
-are linked from the same objects and differ in their program symbol.
+All programs share one unit; so do their kernels. Each program still becomes a separate library: the libraries
+of a batch are linked from the same objects and differ in their program symbol.
 """
 
 from __future__ import annotations

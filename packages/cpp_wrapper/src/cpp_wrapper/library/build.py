@@ -1,7 +1,7 @@
 """Builds a library from emitted sources.
 
-Translation units are compiled in parallel into objects, which the cache stores by content: a program that differs in one
-kernel compiles only that kernel. The library appears under its name when it is complete.
+Translation units are compiled in parallel into objects, which the cache stores by content: a program that
+differs in one kernel compiles only that kernel. The library appears under its name when it is complete.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ EXPORTS = (
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """One compiler run: file name, recipe, hashes of headers outside the sources, and the kernels of the file."""
+    """One compiler run: file name, recipe, hashes of headers outside the sources, and the kernels of the
+    file.
+    """
 
     name: str
     recipe: Recipe
@@ -56,7 +58,9 @@ class _Job:
 
 
 Progress = Callable[[str, float], None]
-"""Called after each part of a library is built, with the seconds that it took; may be called by several threads."""
+"""Called after each part of a library is built, with the seconds that it took; may be called by several
+threads.
+"""
 
 
 def _quiet(part: str, seconds: float) -> None:
@@ -93,8 +97,8 @@ def _timed(name: str, progress: Progress) -> Iterator[None]:
 class Build:
     """One build. Objects and code come from the cache, or are built and stored there.
 
-    `folder` contains the sources as files, if given. The program and its kernels are then compiled from there, with
-    debugging information and the same optimisation.
+    `folder` contains the sources as files, if given. The program and its kernels are then compiled from
+    there, with debugging information and the same optimisation.
     """
 
     sources: Sources
@@ -115,8 +119,8 @@ class Build:
             jobs.append(_Job(unit.name, of_kernels, _headers(unit), unit.kernels))
         with ThreadPoolExecutor(self.settings.jobs) as pool:
             entries = list(zip(jobs, pool.map(self._compile, jobs)))
-        # A linker uses the first copy of an inline function. Copies in units of kernels may need instructions that the
-        # processor lacks, so kernels come last.
+        # A linker uses the first copy of an inline function. Copies in units of kernels may need instructions
+        # that the processor lacks, so kernels come last.
         return [entry for job, entry in sorted(entries, key=lambda pair: bool(pair[0].kernels))]
 
     def _with_lines(self, recipe: Recipe) -> Recipe:
@@ -156,7 +160,9 @@ class Build:
 
     @contextmanager
     def _header(self, job: _Job) -> Iterator[Path | None]:
-        """Yields the precompiled header of kernels, which `CppKernelRuntime` uses, too; None if there is none."""
+        """Yields the precompiled header of kernels, which `CppKernelRuntime` uses, too; None if there is
+        none.
+        """
         if not any(reads_common_header(kernel.source) for kernel in job.kernels):
             yield None
             return
@@ -170,7 +176,10 @@ class Build:
             yield entry.folder / HEADER
 
     def link(self, objects: Sequence[Entry], needs: Sequence[str], program: str = PROGRAM) -> Entry:
-        """Links the code of a library, without constants. `needs` are torch's libraries, `program` a symbol."""
+        """Links the code of a library, without constants.
+
+        `needs` are torch's libraries, `program` a symbol.
+        """
         recipe, timeout = self._recipe, self.options.timeout
         key = _key("link", recipe.fingerprint, EXPORTS, program, *needs, *(entry.name for entry in objects))
 

@@ -34,8 +34,8 @@ def relocate(
 
     Returns the files, `program.cpp` first. Current calls end in the library that they began in.
 
-    Raises CacheError CPP305 for a program with mutable constants, whose values are in the current library, and the
-    errors of `cpp_wrapper.build` and `load`.
+    Raises CacheError CPP305 for a program with mutable constants, whose values are in the current library,
+    and the errors of `cpp_wrapper.build` and `load`.
     """
     mutable = [c.value.name for c in artifact.program.constants if c.mutable]
     if mutable:
@@ -56,10 +56,11 @@ def relocate(
 
 
 def build_in_folder(sources: Sources, folder: Path, options: CppOptions, settings: Settings) -> Path:
-    """Writes a CMake project into `folder`, builds a library of these files beside it, and returns the library.
+    """Writes a CMake project into `folder`, builds a library of these files beside it, and returns the
+    library.
 
-    Debuggers find the files. The library's name contains a hash of its sources: the dynamic loader does not load a
-    path twice. Raises the errors of `cpp_wrapper.build`.
+    Debuggers find the files. The library's name contains a hash of its sources: the dynamic loader does not
+    load a path twice. Raises the errors of `cpp_wrapper.build`.
     """
     write_project(sources, folder, options)
     build = Build(sources, options, settings, find_toolchain(settings.compiler), folder=folder)

@@ -19,7 +19,8 @@ from wrapper_ir_runtime import ProgramGroups, TorchGroups
 def register_operators(facts: Mapping[str, Any]) -> None:
     """Registers operators of a library that this process may lack.
 
-    These allocate memory of process groups, or are torch's own that it registers on demand. Raises CppError CPP580.
+    These allocate memory of process groups, or are torch's own that it registers on demand. Raises CppError
+    CPP580.
     """
     late = any(name.startswith(f"{NAMESPACE}::") for name in (*facts["boxed"], *facts["bridges"]))
     if not late and not facts["sharing"]:
@@ -34,8 +35,8 @@ def register_operators(facts: Mapping[str, Any]) -> None:
 def group_check(library: ctypes.CDLL, facts: Mapping[str, Any]) -> Callable[[], None] | None:
     """Returns a check to run before each call of the program; None if it has no process groups.
 
-    The check raises NotSupportedError WIR915 and ExecutionError WIR936. If processes share memory, its first run
-    compares their programs, and raises ExecutionError WIR933 unless all are the same.
+    The check raises NotSupportedError WIR915 and ExecutionError WIR936. If processes share memory, its first
+    run compares their programs, and raises ExecutionError WIR933 unless all are the same.
     """
     if not facts["groups"]:
         return None
@@ -47,8 +48,8 @@ def group_check(library: ctypes.CDLL, facts: Mapping[str, Any]) -> Callable[[], 
 class _SharedMemory:
     """Finds the groups, and compares the programs of their processes before the first call.
 
-    The library keeps tensors over the groups' memory between calls. It releases them when a group ends or its memory
-    is released.
+    The library keeps tensors over the groups' memory between calls. It releases them when a group ends or its
+    memory is released.
     """
 
     def __init__(self, library: ctypes.CDLL, facts: Mapping[str, Any]) -> None:
@@ -77,7 +78,9 @@ class _SharedMemory:
 
 
 def _require_package() -> None:
-    """Raises CppError CPP580 without `wrapper_ir_torch`, an optional dependency with memory of process groups."""
+    """Raises CppError CPP580 without `wrapper_ir_torch`, an optional dependency with memory of process
+    groups.
+    """
     if importlib.util.find_spec("wrapper_ir_torch") is None:
         raise CppError(
             "CPP580",

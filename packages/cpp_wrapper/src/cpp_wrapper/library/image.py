@@ -1,11 +1,13 @@
-"""The file format of a library: code, page-aligned constants, metadata for loaders as JSON, checksums, a footer.
+"""The file format of a library: code, page-aligned constants, metadata for loaders as JSON, checksums, a
+footer.
 
     ELF | padding | constants | JSON | checksums | footer
 
-The footer is "WIRTAIL2", then begin and size of the constants, and the size of the JSON (u64 each). Checksums are CRC-32,
-as in zip archives: of each MiB of constants, of the code with its padding, of the JSON, and of the preceding checksums
-with the footer. They detect damage. The dynamic loader reads the code only. The library reads the constants from its file,
-or from the path that a loader sets: it copies small ones and maps large ones, which processes share.
+The footer is "WIRTAIL2", then begin and size of the constants, and the size of the JSON (u64 each). Checksums
+are CRC-32, as in zip archives: of each MiB of constants, of the code with its padding, of the JSON, and of
+the preceding checksums with the footer. They detect damage. The dynamic loader reads the code only. The
+library reads the constants from its file, or from the path that a loader sets: it copies small ones and maps
+large ones, which processes share.
 """
 
 from __future__ import annotations

@@ -33,24 +33,28 @@ _HINT = "build it with cpp_wrapper.build, for this torch and this machine"
 def load(path: str | Path, device: int | None = None, *, check_constants: bool = True) -> LoadedProgram:
     """Loads a library or a package as a callable with the model's signature and result structure.
 
-    Its method `boxed` accepts `main`'s flat arguments in a list, and empties the list. Any number of threads may call
-    it unless the program writes constants. Nothing is extracted, and no process is started.
+    Its method `boxed` accepts `main`'s flat arguments in a list, and empties the list. Any number of threads
+    may call it unless the program writes constants. Nothing is extracted, and no process is started.
 
     A program for a CUDA device runs on the one with index `device`; None: on the current one.
 
-    `check_constants` compares the constants with their checksums, which reads all of them. Disable it to start faster
-    if the file was checked before. Code and metadata are always compared.
+    `check_constants` compares the constants with their checksums, which reads all of them. Disable it to
+    start faster if the file was checked before. Code and metadata are always compared.
 
-    Raises CacheError CPP304 for a file that is damaged or not a library of this package, IsaError CPP201 if the
-    processor lacks instructions, CppError CPP580 without torch, NotSupportedError WIR914 and WIR919 for operators that
-    torch lacks, or has with another schema. Calls raise ExecutionError (WIR92n), LaunchError, and ArtifactError WIR713
-    if the file was overwritten in place while its constants are mapped (4 MiB and more).
+    Raises CacheError CPP304 for a file that is damaged or not a library of this package, IsaError CPP201 if
+    the processor lacks instructions, CppError CPP580 without torch, NotSupportedError WIR914 and WIR919 for
+    operators that torch lacks, or has with another schema. Calls raise ExecutionError (WIR92n), LaunchError,
+    and ArtifactError WIR713 if the file was overwritten in place while its constants are mapped (4 MiB and
+    more).
     """
     return _load(Path(path).resolve(), device, check_constants, in_place=False)
 
 
 def load_in_place(path: Path, device: int | None = None) -> LoadedProgram:
-    """Loads a library by its path, where debuggers find it. The file must not change while the process runs."""
+    """Loads a library by its path, where debuggers find it.
+
+    The file must not change while the process runs.
+    """
     return _load(path, device, check_constants=True, in_place=True)
 
 
@@ -117,7 +121,9 @@ _numbers = itertools.count()
 
 
 def _new_name(descriptor: int) -> str:
-    """Returns a new path of a descriptor, although descriptors are reused: slashes encode a running number."""
+    """Returns a new path of a descriptor, although descriptors are reused: slashes encode a running
+    number.
+    """
     number = "".join("/." if bit == "1" else "//" for bit in f"{next(_numbers):b}")
     return f"/proc{number}/self/fd/{descriptor}"
 

@@ -1,4 +1,5 @@
-"""Compares operators of a library with the installed ones: torch's stable dispatcher does not check arguments.
+"""Compares operators of a library with the installed ones: torch's stable dispatcher does not check
+arguments.
 
 Torch's loaders do not compare them.
 """
@@ -18,8 +19,8 @@ from wrapper_ir.errors import NotSupportedError
 def require_operators(facts: Mapping[str, Any]) -> None:  # Any: JSON
     """Compares the operators that a library calls with torch's.
 
-    Raises NotSupportedError WIR914 for a missing operator, and WIR919 for one with undeclared effects or other
-    arguments.
+    Raises NotSupportedError WIR914 for a missing operator, and WIR919 for one with undeclared effects or
+    other arguments.
     """
     for fields in facts["operators"]:
         tags = tuple(map(ir.ExternTag, fields["tags"]))
@@ -56,5 +57,7 @@ def _require_types(name: str, arguments: Sequence[str], returns: Sequence[str]) 
 
 
 def _plain(types: Sequence[str]) -> list[str]:
-    """Returns types as the dispatcher distinguishes them: symbolic numbers are numbers, lists have any length."""
+    """Returns types as the dispatcher distinguishes them: symbolic numbers are numbers, lists have any
+    length.
+    """
     return [re.sub(r"\[\d+\]", "[]", type.replace("SymInt", "int")) for type in types]

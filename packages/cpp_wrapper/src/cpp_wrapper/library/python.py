@@ -88,10 +88,11 @@ class LoadedProgram:
         self._call, self._run = other._call, other._run
 
     def run_into(self, outputs: Sequence[torch.Tensor], *args: Any, **kwargs: Any) -> None:
-        """Calls the program and writes its results into the caller's tensors, one for each tensor output, in order.
+        """Calls the program and writes its results into the caller's tensors, one for each tensor output,
+        in order.
 
-        They have the outputs' dtypes, sizes and device, any strides, and overlap neither each other nor arguments.
-        Otherwise raises OutputError CPP610 and writes nothing. Raises the errors of calls.
+        They have the outputs' dtypes, sizes and device, any strides, and overlap neither each other nor
+        arguments. Otherwise raises OutputError CPP610 and writes nothing. Raises the errors of calls.
         """
         leaves = self._convention.leaves(args, kwargs)
         flat = tuple(self._convention.arguments(leaves))
@@ -137,12 +138,14 @@ class LoadedProgram:
         is_inactive: bool = False,
         is_borrowed: bool = False,
     ) -> None:
-        """Sets constants, by any of their names, for later calls; current calls continue with the old values.
+        """Sets constants, by any of their names, for later calls; current calls continue with the old
+        values.
 
-        `is_full`: all constants must be given. `is_inactive`: changes the set that `swap_constants` activates.
-        `is_borrowed`: uses a tensor's memory, which must not change, if the constant's storage has no other constant;
-        otherwise it is copied. Raises ConstantError CPP530 for unknown names, and tensors of another dtype, shape or
-        device.
+        `is_full`: all constants must be given. `is_inactive`: changes the set that `swap_constants`
+        activates.
+        `is_borrowed`: uses a tensor's memory, which must not change, if the constant's storage has no other
+        constant; otherwise it is copied. Raises ConstantError CPP530 for unknown names, and tensors of
+        another dtype, shape or device.
         """
         names = (ctypes.c_char_p * len(values))(*(name.encode() for name in values))
         offset = tensor_offset()
@@ -259,8 +262,8 @@ def _binding_info(
 def _without_owner(method: Callable[..., Any]) -> Callable[..., Any]:
     """Returns a method with a weak reference to its object.
 
-    The garbage collector does not see references of the library, so a strong one would never be freed. A call goes
-    through the object, which therefore lives until the call returns.
+    The garbage collector does not see references of the library, so a strong one would never be freed. A call
+    goes through the object, which therefore lives until the call returns.
     """
     bound = weakref.WeakMethod(method)
 

@@ -1,9 +1,9 @@
 """Calls of operators that torch's stable dispatcher does not accept, in Python processes.
 
-`cpp_wrapper.load` registers an operator for each: a bridge (`library/bridges.py`). It accepts a `Scalar` as a tensor
-without dimensions, of the widest element type of its kind, and a process group by name. Torch's dispatcher (2.11 to 2.15)
-reads returned values as the schema's types in reverse order. If the order matters, a bridge returns all values again,
-reversed.
+`cpp_wrapper.load` registers an operator for each: a bridge (`library/bridges.py`). It accepts a `Scalar` as a
+tensor without dimensions, of the widest element type of its kind, and a process group by name. Torch's
+dispatcher (2.11 to 2.15) reads returned values as the schema's types in reverse order. If the order matters,
+a bridge returns all values again, reversed.
 """
 
 from __future__ import annotations

@@ -110,8 +110,8 @@ def check_finite(step: steps.CheckFinite, scope: FunctionScope) -> None:
 def check_groups(step: steps.CheckGroups, scope: FunctionScope) -> None:
     """Writes a comment; if processes share memory, a check that the loader has compared their programs.
 
-    The shim does not support process groups: Python's loader finds them before a call. In other processes the first
-    collective of a missing group fails.
+    The shim does not support process groups: Python's loader finds them before a call. In other processes the
+    first collective of a missing group fails.
     """
     scope.line(f"// process groups: {cpp_line_comment(', '.join(step.groups))}")
     if step.sharing:

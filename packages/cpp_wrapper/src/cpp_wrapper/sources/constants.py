@@ -19,8 +19,9 @@ _ALIGNMENT = 64
 class Blob:
     """The bytes of one constant, or of several with shared storage.
 
-    `data` begins `offset` bytes after the first constant. `number` is the row in the library's table. `is_owned`: each
-    loaded library has a copy, since the program or a caller may write it. `kind` is one of the runtime's `Blob::Kind`.
+    `data` begins `offset` bytes after the first constant. `number` is the row in the library's table.
+    `is_owned`: each loaded library has a copy, since the program or a caller may write it. `kind` is one of
+    the runtime's `Blob::Kind`.
     """
 
     name: str
@@ -35,7 +36,8 @@ class Blob:
 def place_constants(plan: Plan) -> dict[str, Blob]:
     """Returns the aligned bytes of all constants, without duplicates, by the names of their data.
 
-    Raises EmitError CPP503 for constants that are packed, on another device than the program, or without data.
+    Raises EmitError CPP503 for constants that are packed, on another device than the program, or without
+    data.
     """
     target = plan.program.target.device
     sizes, visible = {shared.name: shared.nbytes for shared in plan.bytes}, _visible(plan)
@@ -80,7 +82,9 @@ def _visible(plan: Plan) -> Set[ir.Value]:
 
 
 def write_load(module: ProgramScope, blobs: dict[str, Blob]) -> tuple[list[str], int]:
-    """Returns the lines that create the tensors of constants and of their windows, and the number of handles."""
+    """Returns the lines that create the tensors of constants and of their windows, and the number of
+    handles.
+    """
     plan = module.plan
     scope = FunctionScope(module, plan.main)
     places: list[str] = []

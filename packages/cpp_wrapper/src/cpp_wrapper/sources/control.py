@@ -52,7 +52,10 @@ def _call_text(
     results: Sequence[str],
     scope: FunctionScope,
 ) -> str:
-    """Returns a call. `given` are the numbers among arguments, `results` the variables of those among results."""
+    """Returns a call.
+
+    `given` are the numbers among arguments, `results` the variables of those among results.
+    """
     captured = [scope.defined[symbol] for symbol in function.function.captures]
     rows = [f"t + {row}" if row else "nullptr" for row in (lent, made)]
     texts = ["c", *rows, "run", *captured, *given, *results]

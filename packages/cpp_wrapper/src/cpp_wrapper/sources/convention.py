@@ -1,4 +1,6 @@
-"""Writes the calling convention for torch's runners: the model's flat arguments and outputs, and pytree specs."""
+"""Writes the calling convention for torch's runners: the model's flat arguments and outputs, and pytree
+specs.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,8 @@ _CONTAINERS = {
 def write_convention(plan: Plan) -> list[str]:
     """Returns the definition of `kConvention`.
 
-    Inputs are the leaves that the capture did not specialize on, in order: all tensors among the arguments. If several
-    inputs share memory of a parameter, inputs are the program's parameters.
+    Inputs are the leaves that the capture did not specialize on, in order: all tensors among the arguments.
+    If several inputs share memory of a parameter, inputs are the program's parameters.
     """
     signature = plan.artifact.signature
     own = [param.value.name for param in plan.main.function.params]

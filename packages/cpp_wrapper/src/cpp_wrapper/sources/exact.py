@@ -1,8 +1,8 @@
 """Operators without a suitable C function in torch, written as equivalent calls.
 
-`full` is `fill_` of new memory, `add` of integers a sum, `add.out` a sum and a copy, `addmm` is `addmm.out` into new
-memory, `constant_pad_nd` is `pad`, and a correction of 0 or 1 a bool. `prims` that Inductor calls, which are registered in
-Python, are written as their Python code does.
+`full` is `fill_` of new memory, `add` of integers a sum, `add.out` a sum and a copy, `addmm` is `addmm.out`
+into new memory, `constant_pad_nd` is `pad`, and a correction of 0 or 1 a bool. `prims` that Inductor calls,
+which are registered in Python, are written as their Python code does.
 """
 
 from __future__ import annotations

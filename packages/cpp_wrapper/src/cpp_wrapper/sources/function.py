@@ -1,7 +1,7 @@
 """Writes a function as a struct with the call's handles and numbers, and methods of bounded length.
 
-All handles are in one array, whose destructor frees them after an error: methods have no cleanup code, so compile time is
-proportional to their length.
+All handles are in one array, whose destructor frees them after an error: methods have no cleanup code, so
+compile time is proportional to their length.
 """
 
 from __future__ import annotations
@@ -51,7 +51,10 @@ def write_function(scope: FunctionScope) -> list[str]:
 
 
 def _take_arguments(scope: FunctionScope) -> None:
-    """Reads handles from `inputs`, in order. Numbers are arguments, except those of `main`, which are handles."""
+    """Reads handles from `inputs`, in order.
+
+    Numbers are arguments, except those of `main`, which are handles.
+    """
     function = scope.plan.function
     symbols = scope.module.plan.analyses.symbols
     for symbol in function.captures:

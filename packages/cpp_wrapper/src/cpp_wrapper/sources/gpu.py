@@ -1,4 +1,5 @@
-"""Writes kernels of the program's device: a table of their code, which is stored beside the constants, and launchers.
+"""Writes kernels of the program's device: a table of their code, which is stored beside the constants,
+and launchers.
 
 `KernelBinary` describes the driver's arguments of a launch; this file writes them.
 """
@@ -45,7 +46,8 @@ class GpuKernel:
 def with_code(artifact: Artifact, archs: Sequence[str]) -> Artifact:
     """Returns the artifact with code of its Triton kernels for each of `archs`.
 
-    If `archs` is empty, they are those of the artifact's code, or the target's. Raises the errors of compilers.
+    If `archs` is empty, they are those of the artifact's code, or the target's. Raises the errors of
+    compilers.
     """
     program = artifact.program
     kernels = tuple(k for k in program.kernels if isinstance(k, ir.TritonKernel))
@@ -107,7 +109,9 @@ def gpu_kernels(plan: Plan, module: ProgramScope, archs: Sequence[str]) -> dict[
 
 
 def chosen_variants(kernel: ir.MultiKernel) -> tuple[ir.Variant, ...]:
-    """Returns the variants that a launch may run: all if sizes choose, otherwise the first, as for configs."""
+    """Returns the variants that a launch may run: all if sizes choose, otherwise the first, as for
+    configs.
+    """
     return kernel.variants if kernel.choice is ir.Choice.SIZE_HINTS else kernel.variants[:1]
 
 
@@ -240,7 +244,9 @@ def kernel_type(param: ir.KernelParam) -> str:
 def _describe(
     arguments: Sequence[ir.DriverParam], kernel: ir.TritonKernel, names: Sequence[str], module: ProgramScope
 ) -> tuple[list[str], list[str], dict[int, str]]:
-    """Returns lines that read tensors with descriptors, text of each argument, and names of tensor maps by position."""
+    """Returns lines that read tensors with descriptors, text of each argument, and names of tensor maps
+    by position.
+    """
     lines: list[str] = []
     values, map_names = list(names), {}
     maps = {p.position: p.map for p in arguments if p.map is not None}

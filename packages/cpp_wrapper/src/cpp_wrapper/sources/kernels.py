@@ -1,7 +1,7 @@
 """Writes kernels: units for each instruction set, and the functions that launch them.
 
-A kernel may have several sources, those with the widest instructions first. All are compiled; the first launch chooses the
-first that the processor can run.
+A kernel may have several sources, those with the widest instructions first. All are compiled; the first
+launch chooses the first that the processor can run.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ _JOBS = 4
 """Maximum number of units of kernels for each instruction set."""
 
 _OWN_COPIES = ("-fno-weak",)
-"""Keeps inline functions in their unit: the linker would otherwise use one copy, compiled for one instruction set.
+"""Keeps inline functions in their unit: the linker would otherwise use one copy, compiled for one
+instruction set.
 
 Only g++ has this flag: other compilers refuse such libraries.
 """
@@ -77,7 +78,9 @@ def _alone(member: Member) -> str:
 
 
 def instruction_rows(levels: Mapping[str, Levels]) -> list[str]:
-    """Returns the features that kernels need, without duplicates: those of each source of a kernel, ended by `|`."""
+    """Returns the features that kernels need, without duplicates: those of each source of a kernel, ended
+    by `|`.
+    """
     rows = dict.fromkeys(_row(one) for one in levels.values())
     return [row for row in rows if not row.endswith("||") and row != "|"]
 

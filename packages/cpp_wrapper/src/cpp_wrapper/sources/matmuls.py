@@ -1,6 +1,7 @@
 """Matmuls that the runtime computes.
 
-They are those of float32 on a CPU (`text/matmuls.cpp`), and recorded ones on a device (`text/gpu_matmuls.cpp`).
+They are those of float32 on a CPU (`text/matmuls.cpp`), and recorded ones on a device
+(`text/gpu_matmuls.cpp`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ _RECORDED = {name: name.removeprefix("aten::").removesuffix(".out") for name in 
 
 
 def write_matmul(step: steps.CallOperator, arguments: Sequence[str], scope: FunctionScope) -> bool:
-    """Writes a call with the arguments of the shim's function, the result first. Returns False for other matmuls."""
+    """Writes a call with the arguments of the shim's function, the result first.
+
+    Returns False for other matmuls.
+    """
     if scope.is_recorded:
         recorded = _RECORDED[step.operator.extern.name]
         scope.line(f"{recorded}({', '.join(('run', *arguments))});")

@@ -40,7 +40,10 @@ _GROUP_OPERATORS = {
     ir.MemoryKind.SYMMETRIC: "wrapper_ir::empty_symmetric",
     ir.MemoryKind.REGISTERED: "wrapper_ir::empty_registered",
 }
-"""Operators of `wrapper_ir_torch`, which Python's loader registers. An allocation id keeps its memory between calls."""
+"""Operators of `wrapper_ir_torch`, which Python's loader registers.
+
+An allocation id keeps its memory between calls.
+"""
 _GROUP_TYPES = ["SymInt[]", "SymInt[]", "ScalarType", "Device", "str", "int"]
 
 

@@ -49,7 +49,9 @@ def _wide_leaf(leaf: Callable[[Expr], str], e: Expr) -> str:
 
 
 def _is_sum(e: Expr) -> bool:
-    """Returns whether the text of `e` without `Wide` is an `Int`: sums and products of ints, not all constant."""
+    """Returns whether the text of `e` without `Wide` is an `Int`: sums and products of ints, not all
+    constant.
+    """
     if e.op is None:
         return e.kind is SymKind.INT
     return e.op in (ADD, MUL) and all(map(_is_sum, e.args)) and not all(type(x) is Int for x in e.args[:2])

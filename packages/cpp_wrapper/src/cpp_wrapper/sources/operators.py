@@ -1,4 +1,6 @@
-"""Writes calls of operators: by their function in torch's C shim if the table has it, otherwise by the dispatcher."""
+"""Writes calls of operators: by their function in torch's C shim if the table has it, otherwise by the
+dispatcher.
+"""
 
 from __future__ import annotations
 
@@ -93,9 +95,9 @@ _WAIT = "aoti_torch_cpu__c10d_functional_wait_tensor"
 def start_collective(step: steps.StartCollective, scope: FunctionScope) -> None:
     """Writes a call of a functional collective, which is an operator.
 
-    Some have a function in the shim, which accepts tensors of every device, although its name contains `cpu`. The
-    dispatcher does not accept arguments of type Any, as groups are in most collectives from torch 2.13 on: those calls
-    use bridges or are refused.
+    Some have a function in the shim, which accepts tensors of every device, although its name contains `cpu`.
+    The dispatcher does not accept arguments of type Any, as groups are in most collectives from torch 2.13
+    on: those calls use bridges or are refused.
     """
     name = step.operator.extern.name
     scope.module.operators[name] = step.operator.extern
@@ -122,7 +124,10 @@ def wait(step: steps.Wait, scope: FunctionScope) -> None:
 def _result_slots(
     step: CallStep, count: int, scope: FunctionScope, paths: Sequence[ResultPath] = ()
 ) -> list[str]:
-    """Returns the handles of a call's results, at `paths` among them. Unnamed results are freed after the call."""
+    """Returns the handles of a call's results, at `paths` among them.
+
+    Unnamed results are freed after the call.
+    """
     results = _results(step)
     if not results:
         name = scope.slot("unused", count) if count else ""
@@ -145,7 +150,9 @@ def _results(step: CallStep) -> Sequence[ir.Value]:
 
 
 def _device_type(step: CallStep, scope: FunctionScope) -> str:
-    """Returns the device type of all tensors of a call; '' for several, between which the dispatcher chooses."""
+    """Returns the device type of all tensors of a call; '' for several, between which the dispatcher
+    chooses.
+    """
     values: list[ir.Arg] = [*_results(step)]
     for argument in step.arguments:
         values += argument.value if isinstance(argument.value, tuple) else [argument.value]

@@ -1,6 +1,7 @@
 """Writes the allocation of memory that persists between calls (`FunctionPlan.persistent`).
 
-`make_persistent` allocates one set of memory with its tensors, which one call at a time uses. The container owns idle sets.
+`make_persistent` allocates one set of memory with its tensors, which one call at a time uses. The container
+owns idle sets.
 """
 
 from __future__ import annotations

@@ -50,7 +50,8 @@ from wrapper_ir_runtime import refuse_unsupported
 class Sources:
     """The sources of a library by file name, the bytes of its constants, and metadata for loaders as JSON.
 
-    `program.cpp` contains the program, `kernels_N.cpp` kernels. The other files are the same in all libraries.
+    `program.cpp` contains the program, `kernels_N.cpp` kernels. The other files are the same in all
+    libraries.
     """
 
     files: Mapping[str, str]
@@ -266,7 +267,9 @@ def _result_kind(value: object) -> str:
 
 
 def _check_parameters(plan: Plan) -> None:
-    """Raises EmitError CPP503 unless each parameter of `main` is a number, or a tensor on a supported device."""
+    """Raises EmitError CPP503 unless each parameter of `main` is a number, or a tensor on a supported
+    device.
+    """
     devices = (ir.CPU, plan.program.target.device)
     for param in plan.main.function.params:
         type = param.value.type

@@ -20,8 +20,8 @@ _MATMUL_TYPES = (ir.DType.F32, ir.DType.F16, ir.DType.BF16)
 class RecordedFunctions:
     """The functions of a program that may be recorded.
 
-    `numbers` are their rows in the table, by name. `refusals` are reasons why other recordable functions are not
-    recorded. `parts` are all functions that run during a recording.
+    `numbers` are their rows in the table, by name. `refusals` are reasons why other recordable functions are
+    not recorded. `parts` are all functions that run during a recording.
     """
 
     numbers: Mapping[str, int]

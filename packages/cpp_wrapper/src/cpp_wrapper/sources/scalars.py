@@ -1,9 +1,10 @@
 """`Scalar` arguments of operators, passed to functions of torch without a change of meaning.
 
-The C shim accepts a `Scalar` as a `double`; the stable dispatcher accepts none. An integer passed as a `double` changes
-the element type of results. It is passed only if all tensors are floating point, or if the operator converts numbers to a
-known element type. Otherwise the number becomes a tensor without dimensions, for the overload with a tensor. Its element
-type promotes as the number does (torch/aten/src/ATen/native/TypeProperties.cpp).
+The C shim accepts a `Scalar` as a `double`; the stable dispatcher accepts none. An integer passed as a
+`double` changes the element type of results. It is passed only if all tensors are floating point, or if the
+operator converts numbers to a known element type. Otherwise the number becomes a tensor without dimensions,
+for the overload with a tensor. Its element type promotes as the number does
+(torch/aten/src/ATen/native/TypeProperties.cpp).
 """
 
 from __future__ import annotations
@@ -144,7 +145,9 @@ class _Number:
 
 
 def _number(value: ir.Arg, beside: Sequence[ir.TensorType]) -> _Number | None:
-    """Returns the element type with which a tensor without dimensions promotes as the number; None if none does."""
+    """Returns the element type with which a tensor without dimensions promotes as the number; None if
+    none does.
+    """
     if isinstance(value, ir.Complex):
         order = 3
     elif isinstance(value, Expr):
@@ -166,13 +169,17 @@ def _number(value: ir.Arg, beside: Sequence[ir.TensorType]) -> _Number | None:
 def number_tensor(
     value: ir.Arg, step: steps.CallOperator | steps.StartCollective, scope: FunctionScope
 ) -> str:
-    """Writes a number as a tensor and returns its handle, which the caller drops; '' if no tensor is equivalent."""
+    """Writes a number as a tensor and returns its handle, which the caller drops; '' if no tensor is
+    equivalent.
+    """
     number = _number(value, _tensors(step))
     return "" if number is None else _write_number(value, number, scope)
 
 
 def wide_number(value: ir.Arg, scope: FunctionScope) -> str:
-    """Writes a number as a tensor of the widest type of its kind and returns its handle; '' for other values."""
+    """Writes a number as a tensor of the widest type of its kind and returns its handle; '' for other
+    values.
+    """
     order = 3 if isinstance(value, ir.Complex) else _ORDER[value.kind] if isinstance(value, Expr) else -1
     return _write_number(value, _Number(_WIDEST[order], order), scope) if order >= 0 else ""
 

@@ -76,10 +76,12 @@ def string_text(text: str) -> str:
 
 
 class ProgramScope:
-    """The state of a whole program. `oldest_torch`, `python_operators` and `recordings` are as in `CppOptions`.
+    """The state of a whole program.
 
-    `constants` contains the positions of constants in the array of handles, `windows` those of their windows, and
-    `kernels` the functions that launch kernels, by name.
+    `oldest_torch`, `python_operators` and `recordings` are as in `CppOptions`.
+
+    `constants` contains the positions of constants in the array of handles, `windows` those of their windows,
+    and `kernels` the functions that launch kernels, by name.
     """
 
     def __init__(
@@ -121,14 +123,19 @@ class ProgramScope:
         self.operators: dict[str, ir.ExternDef] = {}
         """Called operators, by name."""
         self.boxed: dict[str, tuple[list[str], list[str]]] = {}
-        """Types of arguments and results of calls through the dispatcher, which does not check them, by operator."""
+        """Types of arguments and results of calls through the dispatcher, which does not check them, by
+        operator.
+        """
         self.shared_places = 0
         """Number of allocations of memory of process groups."""
         self.bridges: dict[str, str] = {}
         """Schemas of bridges, by the operators that they call (`bridge.py`)."""
 
     def names(self, wish: str) -> str:
-        """Returns a new name. Names in capitals become lowercase: C's headers define macros (`NULL`, `M_PI`)."""
+        """Returns a new name.
+
+        Names in capitals become lowercase: C's headers define macros (`NULL`, `M_PI`).
+        """
         return self._names(wish.lower() if wish.isupper() else wish)
 
 
@@ -204,7 +211,10 @@ class FunctionScope:
         return f"t[{name}]"
 
     def handle(self, value: ir.Value) -> str:
-        """Returns the handle of a value. Raises EmitError CPP505 for one that is not, or no longer, defined."""
+        """Returns the handle of a value.
+
+        Raises EmitError CPP505 for one that is not, or no longer, defined.
+        """
         if value in self.live:
             return f"t[{self.live[value]}]"
         if value in self.module.persistent:
@@ -241,7 +251,9 @@ class FunctionScope:
     # --- texts
 
     def number(self, e: Expr) -> str:
-        """Returns C++ text of an expression: an `Int`, whose arithmetic is checked, a `double` or a `bool`."""
+        """Returns C++ text of an expression: an `Int`, whose arithmetic is checked, a `double` or a
+        `bool`.
+        """
         if isinstance(e, Int) and -(2**31) < e.value < 2**31:
             return str(e.value)
         try:
@@ -264,7 +276,10 @@ class FunctionScope:
         return f"{{{', '.join(map(self.number, exprs))}}}"
 
     def on_gpu(self, device: ir.Device) -> bool:
-        """Returns whether a device is the program's, not the host. Raises EmitError CPP503 for another device."""
+        """Returns whether a device is the program's, not the host.
+
+        Raises EmitError CPP503 for another device.
+        """
         own = self.module.gpu
         if device == ir.CPU:
             return False

@@ -28,7 +28,8 @@ def parsed(type: str) -> tuple[str, bool, bool, bool]:
 
 @lru_cache
 def shim_table(device: str = "cpu") -> Mapping[str, tuple[tuple[int, int], str, str]]:
-    """Returns the functions for tensors on a device type, by operator: oldest known torch, name, and C parameters.
+    """Returns the functions for tensors on a device type, by operator: oldest known torch, name, and C
+    parameters.
 
     Functions for tensors on any device are in the table of the CPU.
     """
@@ -50,7 +51,8 @@ def _read_table(name: str) -> dict[str, tuple[tuple[int, int], str, str]]:
 
 
 def c_signature(schema: ir.OpSchema) -> str:
-    """Returns the parameters of an operator's shim function, as torch generates them (`torchgen/gen_aoti_c_shim.py`).
+    """Returns the parameters of an operator's shim function, as torch generates them
+    (`torchgen/gen_aoti_c_shim.py`).
 
     Written results come first, returned ones last. Empty if a type cannot be expressed in C.
     """
