@@ -8,6 +8,7 @@ import pytest
 
 from tools.checks.circles import find_circles
 from tools.checks.faces import find_inner_imports
+from tools.checks.figures import figures_of, find_raised, lowered, package_figures
 from tools.checks.finding import Check, Finding, Source
 from tools.checks.forbidden_words import find_pickle, find_words
 from tools.checks.helpers import find_test_imports
@@ -154,3 +155,37 @@ class TestCircles:
     def test_tests_and_other_files_are_not_looked_at(self) -> None:
         own = Source("packages/one/tests/a.py", "import one.b")
         assert list(find_circles((own, Source("tools/b.py", "import tools.b")))) == []
+
+
+class TestFigures:
+    """Counts of a package, held to limits that only fall."""
+
+    TEXT = (
+        'def f(found: Any) -> bool:\n    """What there is."""\n    # where there is none\n'
+        "    return isinstance(found, int)\n"
+    )
+
+    def test_what_counts(self) -> None:
+        figures = figures_of(self.TEXT)
+        assert figures["question openings"] == 1
+        assert figures["circumlocutions"] == 1
+        assert figures["participle names"] == 1
+        assert (figures["Any"], figures["isinstance"], figures["lines"]) == (1, 1, 2)
+
+    def test_plain_code_counts_nothing(self) -> None:
+        figures = figures_of(
+            'def f(entry: object) -> str:\n    """Returns the name of an entry."""\n    return str(entry)\n'
+        )
+        assert {name for name, count in figures.items() if count} == {"lines"}
+
+    def test_a_figure_above_its_limit_is_found(self) -> None:
+        sources = [Source(PACKAGE, self.TEXT)]
+        limits = {"p": {**package_figures(sources)["p"], "question openings": 0}}
+        assert [str(f) for f in find_raised(sources, limits)] == [
+            "packages/p/src:1: 1 question openings, more than 0"
+        ]
+
+    def test_limits_only_fall(self) -> None:
+        assert lowered({"p": {"long lines": 3, "Any": 1}}, {"p": {"long lines": 2, "Any": 4}}) == {
+            "p": {"Any": 1, "long lines": 2}
+        }

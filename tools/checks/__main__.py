@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tools.checks.circles import find_circles
 from tools.checks.faces import find_inner_imports
+from tools.checks.figures import find_raised, read_limits
 from tools.checks.finding import Check, repository_files
 from tools.checks.forbidden_words import find_pickle, find_words
 from tools.checks.helpers import find_test_imports
@@ -23,6 +24,7 @@ def main() -> int:
     findings = [finding for source in sources for check in _CHECKS for finding in check(source)]
     findings += find_circles(sources)
     findings += find_incomplete_packages(root)
+    findings += find_raised(sources, read_limits())
     for finding in findings:
         print(finding)
     print(f"{len(sources)} files checked, {len(findings)} broken rules")
