@@ -85,6 +85,7 @@ def test_the_registry_knows_every_protocol() -> None:
         "PreparingRuntime",
         "RecordingEmitter",
         "RelocatingEmitter",
+        "StorageChecker",
         "TuningEmitter",
         "TuningRuntime",
         "CallerTensors",

@@ -340,7 +340,7 @@ class TestCandidates:
     def test_templates_alone_where_no_operator_does_the_same(self) -> None:
         """The choice does not specify which of several overloads it calls."""
         choice = SimpleNamespace(op_overload=None, to_callable=lambda: torch.ops.aten.mm, kernel_creator=None)
-        caller: Any = SimpleNamespace(choice=choice, input_nodes=[], kwargs={})  # Any: a stand-in
+        caller: Any = SimpleNamespace(choice=choice, input_nodes=[], kwargs={})  # Any: stands in for torch's
         assert operator_choice(caller) is None
 
     def test_an_argument_without_a_typed_form(self) -> None:

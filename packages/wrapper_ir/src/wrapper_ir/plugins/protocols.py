@@ -16,6 +16,7 @@ from wrapper_ir.artifact import Artifact, TensorData
 from wrapper_ir.artifact.group_ranks import GroupRanks
 from wrapper_ir.operators.policy import OperatorPolicy
 
+# Any in this file: an emitter's type of code, and values whose types depend on the plug-in.
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
@@ -73,7 +74,6 @@ class Emitter(Protocol[T_co]):
 class OperatorEmitter(Protocol):
     """Optional emitter capability: restrict the operators that a program may call (`wir run`)."""
 
-    # Any: the emitter's type of code
     def with_operators(self, policy: OperatorPolicy) -> Emitter[Any]:
         """Returns the emitter for programs that may call the operators that `policy` allows."""
 
@@ -82,7 +82,6 @@ class OperatorEmitter(Protocol):
 class PersistentBufferEmitter(Protocol):
     """Optional emitter capability: reuse intermediate buffers across calls (`persistent_buffers`)."""
 
-    # Any: the emitter's type of code
     def with_persistent_buffers(self) -> Emitter[Any]:
         """Returns the emitter for callables that allocate and free only results."""
 
@@ -95,7 +94,6 @@ class RecordingEmitter(Protocol):
     def recording_passes(self) -> str:
         """Passes that outline the recordable parts of a program into functions."""
 
-    # Any: the emitter's type of code
     def with_recordings(self, limit: int) -> Emitter[Any]:
         """Returns the emitter for callables that keep at most `limit` recordings of each function."""
 
@@ -104,7 +102,6 @@ class RecordingEmitter(Protocol):
 class TuningEmitter(Protocol):
     """Optional emitter capability: tune kernels at their first launches (`tune` of `torch.compile`)."""
 
-    # Any: the emitter's type of code
     def with_tuning(self) -> Emitter[Any]:
         """Returns the emitter for callables whose kernels are tuned at their first launches."""
 
