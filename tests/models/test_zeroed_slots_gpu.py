@@ -4,6 +4,7 @@ call after call.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -74,6 +75,13 @@ def _library(artifact: Artifact, folder: Path) -> Run:
 
 def test_the_program_is_right() -> None:
     verify(parse_program(TEXT))
+
+
+def test_poison_is_written_on_the_stream_of_its_memory() -> None:
+    text = py_wrapper.emit(bare_artifact(parse_program(TEXT)), PyOptions(poison=0x7B)).source
+    fills = re.findall(r"^( +)(?:poisoned\(other\)|window\(other, .*fill_\(123\))$", text, re.MULTILINE)
+    assert len(fills) == 3  # at the slot's begin and end, and at the pool's end
+    assert {len(indent) for indent in fills} == {12}  # inside `with torch.cuda.stream(stream1):`
 
 
 @pytest.mark.gpu

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.module import ModuleScope
+from py_wrapper.emit.placement import on_memory_stream
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.writer import tuple_text
 from wrapper_ir import ir
@@ -53,7 +54,7 @@ def begin_slot(step: steps.BeginSlot, scope: FunctionScope) -> None:
         elements = f"{base}[{scope.expr(place.first)}:{scope.expr(place.first + place.count)}]"
         scope.out.line(f"{scope.bind(step.slot)} = {elements}")
     if scope.module.options.poison is not None:
-        _poison_slot(step.place, scope)
+        _poison_slot(step.slot, step.place, scope)
 
 
 def _bytes_of(place: steps.SlotPlace, scope: FunctionScope) -> str:
@@ -64,9 +65,13 @@ def _bytes_of(place: steps.SlotPlace, scope: FunctionScope) -> str:
     return f"{scope.module.helper(Helper.WINDOW)}({name}, torch.uint8, {layout})"
 
 
-def _poison_slot(place: steps.SlotPlace, scope: FunctionScope) -> None:
-    """Fills the bytes of a slot, which are undefined outside its lifetime. Adjacent slots are not affected."""
-    scope.out.line(f"{_bytes_of(place, scope)}.fill_({scope.module.options.poison})")
+def _poison_slot(slot: ir.Value, place: steps.SlotPlace, scope: FunctionScope) -> None:
+    """Fills the bytes of a slot, which are undefined outside its lifetime, on its stream.
+
+    Adjacent slots are not affected.
+    """
+    with on_memory_stream(slot, scope):
+        scope.out.line(f"{_bytes_of(place, scope)}.fill_({scope.module.options.poison})")
 
 
 def same(step: steps.Same, scope: FunctionScope) -> None:
@@ -120,10 +125,11 @@ def end_storage(step: steps.EndStorage, scope: FunctionScope) -> None:
     """Ends every variable of the storage, so that its memory is released here."""
     if scope.module.options.poison is not None:
         if step.slot is not None:
-            _poison_slot(step.slot, scope)
+            _poison_slot(step.storage, step.slot, scope)
         elif step.ends and all(step.storage is not p.value for p in scope.plan.function.params):
             # except arguments: several donated ones may share a storage
-            scope.out.line(f"{scope.module.helper(Helper.POISON)}({scope.name(step.ends[0])})")
+            with on_memory_stream(step.storage, scope):
+                scope.out.line(f"{scope.module.helper(Helper.POISON)}({scope.name(step.ends[0])})")
     scope.forget(step.ends)
 
 

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
+from wrapper_ir import ir
 from wrapper_ir.support.quoting import python_attribute, python_string
 from wrapper_ir_lowering import steps
 
@@ -25,8 +26,20 @@ def on_stream(step: steps.Step, scope: FunctionScope) -> AbstractContextManager[
         or step.stream is None
     ):
         return nullcontext()
-    name, kind = scope.module.streams[step.stream], step.stream.device.type
-    return scope.out.block(f"with {python_attribute('torch', kind)}.stream({name}):")
+    return _block(step.stream, scope)
+
+
+def on_memory_stream(memory: ir.Value, scope: FunctionScope) -> AbstractContextManager[None]:
+    """Writes a `with` block around work on the stream of a storage or slot, unless that is the caller's."""
+    op = scope.allocations.get(memory)
+    if op is None or not op.stream:
+        return nullcontext()
+    return _block(steps.Stream(op.result.type.device, op.stream), scope)
+
+
+def _block(stream: steps.Stream, scope: FunctionScope) -> AbstractContextManager[None]:
+    kind = python_attribute("torch", stream.device.type)
+    return scope.out.block(f"with {kind}.stream({scope.module.streams[stream]}):")
 
 
 def _stream(stream: steps.Stream, scope: FunctionScope) -> str:

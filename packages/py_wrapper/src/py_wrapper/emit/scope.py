@@ -33,6 +33,9 @@ class FunctionScope:
         self.bound: dict[ir.Value, str] = {}
         self.defined: dict[str, str] = {}
         self.position = 0
+        self.allocations: dict[ir.Value, ir.Allocation] = {
+            op.result: op for op in plan.function.ops_of(ir.AllocStorage, ir.Slot)
+        }
         self.persistent: dict[ir.Value, str] = {}
         """The variables of values over persistent memory, which live throughout a call."""
         self.persistent_names: list[str] = []
