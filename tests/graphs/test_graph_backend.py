@@ -19,6 +19,7 @@ from tests.graphs.fake_graphs import FakeGraphs, RerunGraphs, fake_device, let_t
 from tests.graphs.training import LOOPS, train_beside_eager
 from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.ir.types import _TRAITS
 from wrapper_ir.plugins.protocols import CompiledProgram
 from wrapper_ir.text import print_program
 
@@ -188,7 +189,7 @@ def test_dynamic_sizes_and_their_limit(device: FakeGraphs) -> None:
 @pytest.mark.parametrize("planned", [False, True])
 def test_memory_without_graphs_is_planned(monkeypatch: pytest.MonkeyPatch, planned: bool) -> None:
     """A program for a GPU, which the CPU replaces, allocates its intermediate results at once."""
-    monkeypatch.setattr(lowered, "_PLANNED", frozenset({"cpu"}))
+    monkeypatch.setitem(_TRAITS, "cpu", ir.DeviceTraits(persists_memory=True, plans_memory=True))
     torch._dynamo.reset()
     programs: list[str] = []
 

@@ -163,6 +163,6 @@ def test_compiled_functions_call_programs(program: Any, backend: str) -> None:
 def test_loaded_programs_are_not_copied(artifact: Artifact) -> None:
     program: Any = WAYS["cpp"](artifact)
     for copied in (copy.copy, copy.deepcopy, pickle.dumps):
-        with pytest.raises(CopyError, match=r"\[CPP611\](.|\n)*cpp_wrapper.load makes another one"):
+        with pytest.raises(CopyError, match=r"\[CPP611\](.|\n)*cpp_wrapper.load opens the file again"):
             copied(program)
     torch.testing.assert_close(cpp_wrapper.load(program.path)(X), model(X))
