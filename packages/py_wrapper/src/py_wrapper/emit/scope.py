@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from py_wrapper.emit.names import namer
@@ -33,15 +34,17 @@ class FunctionScope:
         self.bound: dict[ir.Value, str] = {}
         self.defined: dict[str, str] = {}
         self.position = 0
-        self.allocations: dict[ir.Value, ir.Allocation] = {
-            op.result: op for op in plan.function.ops_of(ir.AllocStorage, ir.Slot)
-        }
         self.persistent: dict[ir.Value, str] = {}
         """The variables of values over persistent memory, which live throughout a call."""
         self.persistent_names: list[str] = []
         """These variables, by the numbers of the plan's windows."""
         self.resize_names: list[str] = []
         """Variables of the functions that resize the plan's blocks, by block number."""
+
+    @cached_property
+    def allocations(self) -> Mapping[ir.Value, ir.Allocation]:
+        """The ops that provide memory, by storage; only `poison` needs them."""
+        return {op.result: op for op in self.plan.function.ops_of(ir.AllocStorage, ir.Slot)}
 
     # --- names
 
