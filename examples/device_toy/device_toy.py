@@ -205,9 +205,6 @@ def _register() -> None:
         inductor_config.loop_reindexing_after_fusion = False
 
 
-DEVICE = DevicePackage(
-    interfaces={"v1": _interface(cores=4), "v2": _interface(cores=16)},
-    here=lambda: "v1",
-)
+DEVICE = DevicePackage(interfaces={"v1": _interface(cores=4), "v2": _interface(cores=16)}, here=lambda: "v1")
 RUNTIME = ToyRuntime()
 _register()

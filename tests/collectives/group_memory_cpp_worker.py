@@ -211,17 +211,7 @@ def ended(rank: int, folder: Path) -> None:
 CASES: Mapping[str, Callable[[int, Path], Any]] = MappingProxyType(
     {
         f.__name__: f
-        for f in (
-            symmetric,
-            kernels,
-            registered,
-            fused,
-            recorded,
-            compiled,
-            many_calls,
-            disagreement,
-            ended,
-        )
+        for f in (symmetric, kernels, registered, fused, recorded, compiled, many_calls, disagreement, ended)
     }
 )
 

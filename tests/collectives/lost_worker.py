@@ -78,11 +78,7 @@ def _waited(call: Callable[..., Any]) -> dict[str, Any]:
 def main(rank: int, folder: Path) -> None:
     """Rank 1 joins all groups and does nothing until it is to be killed."""
     dist.init_process_group(
-        "gloo",
-        init_method=f"file://{folder}/store",
-        rank=rank,
-        world_size=2,
-        timeout=timedelta(seconds=60),
+        "gloo", init_method=f"file://{folder}/store", rank=rank, world_size=2, timeout=timedelta(seconds=60)
     )
     groups = {
         how: {engine: dist.new_group([0, 1], timeout=timedelta(seconds=PATIENCE)) for engine in ENGINES}

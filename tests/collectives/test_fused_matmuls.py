@@ -14,12 +14,7 @@ from hypothesis import given, settings
 
 import py_wrapper
 from tests.collectives.collective_cases import lonely_group
-from tests.collectives.fused_cases import (
-    engines,
-    fused,
-    operators_of_cpu,
-    program,
-)
+from tests.collectives.fused_cases import engines, fused, operators_of_cpu, program
 from tests.collectives.random_programs import random_texts
 from wrapper_ir import parse_program
 from wrapper_ir_runtime.interp import Interpreter

@@ -208,12 +208,7 @@ def artifact_for_gpu(
             known = facts or ir.LaunchFacts(symbol=kernel.entry, num_warps=4, warp_size=32)
             one = TritonRuntime().launchable(kernel)
             binary = Binary(
-                image=b"",
-                assembly="",
-                target=f"cuda:{arch}",
-                compiler="none",
-                facts=known,
-                maps=maps,
+                image=b"", assembly="", target=f"cuda:{arch}", compiler="none", facts=known, maps=maps
             )
             made = kernel_binary(one, "0" * 64, binary)
             image = fake_image(made, known.symbol) + f" {arch}\0".encode()

@@ -150,10 +150,7 @@ def programs_of_this_machine_have_its_architecture(folder: Path) -> None:
     artifact = capture(lambda x: x.sin() + 1, (_inputs().to("toy"),))
     assert artifact.program.target.arch == "v1"
     _same([emitter("python").compile(artifact)(_inputs().to("toy"))], [_inputs().sin() + 1])
-    for function in (
-        torch.conj,
-        lambda x: x.new_zeros(2, device="cpu").sin(),
-    ):  # they do nothing there
+    for function in (torch.conj, lambda x: x.new_zeros(2, device="cpu").sin()):  # they do nothing there
         artifact = capture(function, (_inputs().to("toy"),))
         assert str(artifact.program.target.device) == "toy:0"
         found = emitter("python").compile(artifact)(_inputs().to("toy"))

@@ -17,10 +17,7 @@ from torch import Tensor
 from wrapper_ir_runtime import Recorded, Recorder
 from wrapper_ir_torch import TorchGraphs
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
-]
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")]
 
 _MIB = 1 << 20
 _COUNT, _SIZE = 16, _MIB

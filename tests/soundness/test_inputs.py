@@ -131,10 +131,7 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
         f"[WIR926] {EXPECTED}NestedTensor f32[] on cpu",
     ),
     "a wrapper": (lambda: Wrapper(X), f"[WIR926] {EXPECTED}Wrapper f32[8, 6] on cpu"),
-    "a watching class": (
-        lambda: X.as_subclass(Watching),
-        f"[WIR926] {EXPECTED}Watching f32[8, 6] on cpu",
-    ),
+    "a watching class": (lambda: X.as_subclass(Watching), f"[WIR926] {EXPECTED}Watching f32[8, 6] on cpu"),
     "smaller": (lambda: X[:7], f"[WIR921] {EXPECTED}f32[7, 6] on cpu"),
     "flat": (lambda: X.flatten(), f"[WIR921] {EXPECTED}f32[48] on cpu"),
     "a scalar": (lambda: X[0, 0], f"[WIR921] {EXPECTED}f32[] on cpu"),

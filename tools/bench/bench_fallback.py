@@ -50,10 +50,7 @@ def _measure_here(sizes: str) -> dict[str, float]:
     model, ids = small_gpt2(), tokens()
     model.train()
     compiled: Any = torch.compile(  # a module, to its users
-        model,
-        backend="wrapper_ir",
-        dynamic=sizes == "symbolic",
-        options={"on_unsupported": "inductor"},
+        model, backend="wrapper_ir", dynamic=sizes == "symbolic", options={"on_unsupported": "inductor"}
     )
     start = time.perf_counter()
     torch.autograd.backward(compiled(input_ids=ids, labels=ids, use_cache=False).loss)

@@ -227,11 +227,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         ("What the figures say", OUTCOME),
         *times,
     )
-    publish(
-        "memory",
-        page("Memory held", "python -m tools.bench.bench_memory --write", *sections),
-        args,
-    )
+    publish("memory", page("Memory held", "python -m tools.bench.bench_memory --write", *sections), args)
 
 
 if __name__ == "__main__":

@@ -134,9 +134,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         ),
     )
     publish(
-        "placing",
-        page("Placing buffers", "python -m tools.bench.bench_placing --write", *sections),
-        args,
+        "placing", page("Placing buffers", "python -m tools.bench.bench_placing --write", *sections), args
     )
 
 

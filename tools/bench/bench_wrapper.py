@@ -148,10 +148,7 @@ def with_matmuls(case: Case, there: Case, target: str) -> dict[str, Run]:
         }
     ):
         theirs, flat = inductor_call(there)
-    return {
-        MATMULS: lambda: ours.boxed(list(there.args)),
-        THEIR_MATMULS: lambda: theirs(list(flat)),
-    }
+    return {MATMULS: lambda: ours.boxed(list(there.args)), THEIR_MATMULS: lambda: theirs(list(flat))}
 
 
 def one_instance(artifact: Artifact) -> Artifact:

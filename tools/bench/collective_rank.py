@@ -63,10 +63,7 @@ def _compiled(
 
 
 def _inference(
-    me: Rank,
-    model: nn.Module,
-    args: tuple[Tensor, ...],
-    sides: Mapping[str, Mapping[str, Any]] = SIDES,
+    me: Rank, model: nn.Module, args: tuple[Tensor, ...], sides: Mapping[str, Mapping[str, Any]] = SIDES
 ) -> Found:
     """Times of a call by each side; every side's results are eager mode's."""
     with torch.no_grad():

@@ -80,12 +80,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="N",
         help="N cases of all dtypes, from all over the database, instead of all",
     )
-    add(
-        "--every",
-        type=int,
-        metavar="N",
-        help="every Nth operator",
-    )
+    add("--every", type=int, metavar="N", help="every Nth operator")
     add("--op", action="append", metavar="NAME", help="only this operator (may be given again)")
     add("--again", choices=[a.value for a in Again], default=Again.STALE.value,
         help="cases with an outcome that run again: stale (other sources; the default), failed, all, none")  # fmt: skip

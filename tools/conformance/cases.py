@@ -150,7 +150,4 @@ def tolerances_of(op: Any, dtype: torch.dtype, device: str = "cpu") -> tuple[flo
     if not stated:
         return None
     default = torch.testing._comparison.default_tolerances(dtype)
-    return (
-        max(default[0], *(t.rtol for t in stated)),
-        max(default[1], *(t.atol for t in stated)),
-    )
+    return (max(default[0], *(t.rtol for t in stated)), max(default[1], *(t.atol for t in stated)))

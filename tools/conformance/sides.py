@@ -165,11 +165,7 @@ def share(results: Sequence[Result], side: str) -> float:
 
 
 def render(
-    sides: Sides,
-    results: Sequence[Result],
-    total: int,
-    kernels: Kernels = Kernels.CPP,
-    every_nth: int = 1,
+    sides: Sides, results: Sequence[Result], total: int, kernels: Kernels = Kernels.CPP, every_nth: int = 1
 ) -> str:
     """Totals, and every case of ours that fails.
 

@@ -19,14 +19,7 @@ from cpp_wrapper import CppEmitter, CppError, CppOptions
 from fx_converter.kernels import KernelCalls
 from tools.conformance.cases import Call, CaseId
 from tools.conformance.collector import How
-from tools.conformance.compare import (
-    UNDEFINED_VALUES,
-    Mismatch,
-    Observed,
-    assert_same,
-    is_random,
-    observe,
-)
+from tools.conformance.compare import UNDEFINED_VALUES, Mismatch, Observed, assert_same, is_random, observe
 from tools.conformance.plans import WAYS, interpreter, planned, slot_count
 from tools.conformance.programs import Kernels, Programs, Source, capture, collect
 from tools.conformance.stock import stock_values

@@ -31,8 +31,7 @@ def both(scale: Scale) -> ir.CppKernel:
 
 
 @pytest.mark.parametrize(
-    ("features", "isa"),
-    [(AVX512 | {"amx_tile"}, ("avx512",)), (AVX2, ("avx2",)), (frozenset({"sse2"}), ())],
+    ("features", "isa"), [(AVX512 | {"amx_tile"}, ("avx512",)), (AVX2, ("avx2",)), (frozenset({"sse2"}), ())]
 )
 def test_the_first_that_the_host_has_is_chosen(
     scale: Scale, features: frozenset[str], isa: tuple[str, ...]
@@ -55,11 +54,7 @@ def test_a_host_that_has_none_is_refused(scale: Scale) -> None:
 
 @pytest.mark.parametrize(
     ("hidden", "factor"),
-    [
-        (frozenset(), {True: 5, False: 3}),
-        (AVX512 - AVX2, {True: 3, False: 3}),
-        (AVX512, {True: 2, False: 2}),
-    ],
+    [(frozenset(), {True: 5, False: 3}), (AVX512 - AVX2, {True: 3, False: 3}), (AVX512, {True: 2, False: 2})],
 )
 def test_it_runs(
     bench: Bench,

@@ -38,10 +38,7 @@ def equals_eager() -> Check:
 
     def check(artifact: Artifact, function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
         compiled = emitter("python").compile(artifact)
-        runs: list[Callable[..., Any]] = [
-            lambda *a, **k: call(artifact, machine("torch"), a, k),
-            compiled,
-        ]
+        runs: list[Callable[..., Any]] = [lambda *a, **k: call(artifact, machine("torch"), a, k), compiled]
         for run in runs:
             mine, theirs = _copy((args, kwargs)), _copy((args, kwargs))
             with torch.no_grad():

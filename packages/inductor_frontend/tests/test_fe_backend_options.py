@@ -94,12 +94,7 @@ class TestMistakes:
 class TestChoices:
     def test_spellings(self, tmp_path: Path) -> None:
         parsed = BackendOptions.parse(
-            {
-                "passes": " derive-frees ",
-                "cache": tmp_path,
-                "verify": False,
-                "padding": {"pad_outputs": True},
-            }
+            {"passes": " derive-frees ", "cache": tmp_path, "verify": False, "padding": {"pad_outputs": True}}
         )
         assert parsed.passes.startswith("derive-frees")
         assert parsed.cache == str(tmp_path)

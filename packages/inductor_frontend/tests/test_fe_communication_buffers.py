@@ -31,10 +31,7 @@ symm_mem: Any = torch.ops.symm_mem  # torch leaves its operators untyped
 def _symmetric() -> Iterator[None]:
     """Inductor finds symmetric memory, and may choose it."""
     # without a device, torch knows whether a group has it only in its own tests
-    with (
-        symmetric_memory._test_mode(),
-        inductor_config.patch({"_collective.auto_select": True}),
-    ):
+    with symmetric_memory._test_mode(), inductor_config.patch({"_collective.auto_select": True}):
         yield
 
 

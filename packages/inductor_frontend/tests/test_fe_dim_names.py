@@ -59,11 +59,7 @@ def test_arguments_in_containers() -> None:
     assert symbols(artifact)[:2] == ["n", "m"]
 
 
-@pytest.mark.parametrize(
-    "shapes",
-    [({0: Dim.AUTO}, {0: Dim.AUTO}), None],
-    ids=["auto", "static"],
-)
+@pytest.mark.parametrize("shapes", [({0: Dim.AUTO}, {0: Dim.AUTO}), None], ids=["auto", "static"])
 def test_sizes_without_a_name_keep_torchs(shapes: Any) -> None:
     assert all(name.startswith("s") for name in symbols(capture(matmul, (X, Y), dynamic_shapes=shapes)))
 

@@ -61,10 +61,7 @@ class TestState:
 
     def test_shared_state_is_refused(self) -> None:
         whole = torch.zeros(4)
-        roles = {
-            "a": ConstantRole("whole", whole, True),
-            "b": ConstantRole("part", whole[:2], False),
-        }
+        roles = {"a": ConstantRole("whole", whole, True), "b": ConstantRole("part", whole[:2], False)}
         with pytest.raises(ConversionError, match=r"FE306.*whole.*part"):
             ConstantTable(ProgramBuilder(), roles)
 

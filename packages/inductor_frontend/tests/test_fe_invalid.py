@@ -81,10 +81,7 @@ class TestModels:
             capture(model, (X,))
 
     def test_value_without_a_type(self) -> None:
-        for function in (
-            lambda x: x.to_sparse(),
-            lambda x: (x.to_sparse() * 2).to_dense(),
-        ):
+        for function in (lambda x: x.to_sparse(), lambda x: (x.to_sparse() * 2).to_dense()):
             with refused("FE305", "sparse_coo", "_to_sparse", "hint"):
                 capture(function, (X,))
         # before 2.12, such tensors have no fake ones: torch.export refuses first

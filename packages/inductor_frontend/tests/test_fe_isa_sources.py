@@ -107,10 +107,7 @@ def test_an_unknown_set_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("other", "said"),
-    [
-        (lambda x: x.exp() + x.neg(), r"\n  \| -kernel cpp @"),
-        (lambda x: (model(x),), "their signatures"),
-    ],
+    [(lambda x: x.exp() + x.neg(), r"\n  \| -kernel cpp @"), (lambda x: (model(x),), "their signatures")],
 )
 def test_programs_that_differ_otherwise_are_refused(other: Callable[[Any], Any], said: str) -> None:
     x = (torch.randn(8, 64),)

@@ -13,15 +13,7 @@ from torch.export import Dim
 
 from inductor_frontend import CaptureOptions, capture
 from inductor_frontend.torch_patches._compat import guard_texts
-from tests.common.symbol_runs import (
-    Case,
-    assert_golden,
-    check,
-    check_capture,
-    check_compile,
-    runs_of,
-    series,
-)
+from tests.common.symbol_runs import Case, assert_golden, check, check_capture, check_compile, runs_of, series
 from wrapper_ir.errors import ExecutionError
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -35,10 +35,7 @@ class Torch(Base):
 
 
 POINT = PatchPoint(f"{__name__}:Torch", "one two inherited added", "a test", adds=True)
-CHANGES = (
-    POINT.by(one=10, two=20),
-    POINT.by(inherited="replaced", added=30, one=100),
-)
+CHANGES = (POINT.by(one=10, two=20), POINT.by(inherited="replaced", added=30, one=100))
 
 
 def state() -> dict[str, Any]:

@@ -59,12 +59,7 @@ def _derivatives(x: Tensor) -> Any:
     return *jacobians, torch.func.jvp(torch.sin, (x,), (x,))[1]
 
 
-_BY_DYNAMO: tuple[Function, ...] = (
-    _of_numpy,
-    _written_through_numpy,
-    _as_many_as_the_sum,
-    _times_an_item,
-)
+_BY_DYNAMO: tuple[Function, ...] = (_of_numpy, _written_through_numpy, _as_many_as_the_sum, _times_an_item)
 _BELOW_AUTOGRAD: tuple[Function, ...] = (_written_detached, _gradients, _derivatives)
 _DYNAMO = pytest.mark.skipif(not REPORTS_SIDE_EFFECTS, reason="this torch drops side effects in silence")
 

@@ -354,10 +354,7 @@ class TestTraining:
 
     @pytest.mark.parametrize(
         ("function", "others"),
-        [
-            (lambda x: x[x > 0] * 2, ()),
-            (lambda x, n: x.repeat_interleave(n) * 2, (ints(1, 0, 2, 1, 1, 3),)),
-        ],
+        [(lambda x: x[x > 0] * 2, ()), (lambda x, n: x.repeat_interleave(n) * 2, (ints(1, 0, 2, 1, 1, 3),))],
         ids=["masked", "repeated"],
     )
     def test_gradients(self, function: Any, others: tuple[Tensor, ...]) -> None:

@@ -18,11 +18,7 @@ from wrapper_ir_runtime.interp import InterpOptions, run
 
 MLP = next(c for c in CASES if c.name == "mlp")
 PROGRAMS = {
-    "assertion": (
-        "WIR920",
-        'define s0 = size(%x, 0)\n  assert s0 <= 3 "too many"',
-        "too many: s0 <= 3",
-    ),
+    "assertion": ("WIR920", 'define s0 = size(%x, 0)\n  assert s0 <= 3 "too many"', "too many: s0 <= 3"),
     "layout": ("WIR921", 'assert_layout %x [5] [1] "input"', "input"),
     "alignment": ("WIR921", "assert_layout %x [4] [1] align(4096)", "4096"),
     "finite": ("WIR922", 'assert_finite %x "argument 0"', "argument 0"),

@@ -51,11 +51,7 @@ def test_on_a_device() -> None:
     x, w = (torch.randn(512, 512, device="cuda:0") for _ in range(2))
     compiled = py_wrapper.compile(artifact())
     want = x @ w + w @ x
-    for results in (
-        compiled.boxed([x, w]),
-        compiled.boxed([x, w]),
-        run(artifact(), [x, w], TORCH_MACHINE),
-    ):
+    for results in (compiled.boxed([x, w]), compiled.boxed([x, w]), run(artifact(), [x, w], TORCH_MACHINE)):
         sums, host, counts = results
         torch.testing.assert_close(sums, want)
         torch.testing.assert_close(host, want.cpu())

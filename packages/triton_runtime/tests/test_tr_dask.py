@@ -22,10 +22,7 @@ def test_a_dask_cluster_compiles(tmp_path: Path, forker: Forker) -> None:
     stats = CompileStats()
     with (
         LocalCluster(  # type: ignore[no-untyped-call]  # distributed has no types
-            n_workers=2,
-            threads_per_worker=1,
-            dashboard_address=None,
-            local_directory=str(tmp_path / "dask"),
+            n_workers=2, threads_per_worker=1, dashboard_address=None, local_directory=str(tmp_path / "dask")
         ) as cluster,
         Client(cluster) as client,  # type: ignore[no-untyped-call]  # distributed has no types
         client.get_executor() as executor,

@@ -164,10 +164,7 @@ def test_what_a_record_says() -> None:
     assert [k.name for k in replayed.program.kernels] == ["first", "second"]
     assert [
         dict(c.meta) for k in replayed.program.kernels if isinstance(k, ir.TritonKernel) for c in k.configs
-    ] == [
-        {"BLOCK": 32},
-        {"BLOCK": 32},
-    ]
+    ] == [{"BLOCK": 32}, {"BLOCK": 32}]
     assert "launch @second(%a, %at, %b, s0)" in print_program(replayed.program)
 
 

@@ -184,17 +184,7 @@ class TestTuner:
         assert lab.tuner().choose(kernel(BLOCKS[0]), ARGS) == BLOCKS[0]
 
     def test_descent(self) -> None:
-        seconds = {
-            8: 9.0,
-            16: 8.0,
-            32: 6.0,
-            64: 5.0,
-            128: 4.0,
-            256: 3.0,
-            512: 2.0,
-            1024: 1.0,
-            2048: 4.0,
-        }
+        seconds = {8: 9.0, 16: 8.0, 32: 6.0, 64: 5.0, 128: 4.0, 256: 3.0, 512: 2.0, 1024: 1.0, 2048: 4.0}
         owner = kernel(BLOCKS[0], derive=(ir.Derivation.COORDINATE_DESCENT,))
         tuner = Lab(seconds).tuner(options=TuneOptions(descent=True))
         config = tuner.choose(owner, ARGS)

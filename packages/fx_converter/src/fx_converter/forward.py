@@ -168,10 +168,7 @@ class _Forward(StraightLine):
             for owner, paths in owners.items():
                 names = [path.rpartition(".")[2] for path in paths]
                 lines += [f"    {self._take(itemgetter(*names), paths)}({owner})"]
-            lines += [
-                "except KeyError:",
-                f"    {self._take(attrgetter(*buffers), buffers)}(self)",
-            ]
+            lines += ["except KeyError:", f"    {self._take(attrgetter(*buffers), buffers)}(self)"]
         if others:
             lines.append(f"{self._take(attrgetter(*others), others)}(self)")
         return [(line, None) for line in lines]

@@ -11,13 +11,7 @@ from wrapper_ir.support.lazy import loaded_on_use
 
 if TYPE_CHECKING:
     from triton_runtime.binding import Binding, BoundArgument, bind
-    from triton_runtime.errors import (
-        CompileError,
-        DriverError,
-        KernelError,
-        LaunchError,
-        TritonRuntimeError,
-    )
+    from triton_runtime.errors import CompileError, DriverError, KernelError, LaunchError, TritonRuntimeError
     from triton_runtime.grids import Grid, make_grid
     from triton_runtime.options import TritonOptions
     from triton_runtime.protocols import Binary, ByteStore, Driver, Launchable

@@ -389,9 +389,7 @@ def _driver(target: ir.Target, folder: Path, world: _World) -> Driver:
             return InterpreterDriver(folder=folder)
         case other:
             raise LaunchError(
-                "TR305",
-                f"no driver launches Triton kernels on '{other}'",
-                "pass one as TritonOptions.driver",
+                "TR305", f"no driver launches Triton kernels on '{other}'", "pass one as TritonOptions.driver"
             )
 
 

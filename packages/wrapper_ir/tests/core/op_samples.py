@@ -99,14 +99,10 @@ BORROWED = (ir.Param(value=A), ir.Param(value=B))
 FUNCTIONS = (
     _function("main", (ir.Param(value=X), ir.Param(value=Y)), (ir.Return(values=()),)),
     _function(  # reads a, makes its result
-        "fresh",
-        BORROWED,
-        (ir.CallExtern(target="aten::relu", args=(A,), result=Z), ir.Return(values=(Z,))),
+        "fresh", BORROWED, (ir.CallExtern(target="aten::relu", args=(A,), result=Z), ir.Return(values=(Z,)))
     ),
     _function(  # writes b, returns a
-        "through",
-        BORROWED,
-        (ir.CallExtern(target="aten::add_.Tensor", args=(B, A)), ir.Return(values=(A,))),
+        "through", BORROWED, (ir.CallExtern(target="aten::add_.Tensor", args=(B, A)), ir.Return(values=(A,)))
     ),
     _function(  # owns a
         "owner",

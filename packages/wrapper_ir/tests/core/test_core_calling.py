@@ -175,11 +175,7 @@ CONTEXT = '{"dict": [["block", {"tuple": [1, 32]}], ["dtype", {"dtype": "i8"}], 
 
 def test_wrappers() -> None:
     spec = ir.SubclassSpec(
-        type_name=f"{__name__}:Wrapper",
-        attributes=("a",),
-        context=CONTEXT,
-        sizes=(None, 3),
-        strides=(1, 1),
+        type_name=f"{__name__}:Wrapper", attributes=("a",), context=CONTEXT, sizes=(None, 3), strides=(1, 1)
     )
     subclass = Subclass(spec, lambda arg: arg)
     context = {"block": (1, 32), "dtype": ir.DType.I8, "eps": float("inf")}

@@ -61,12 +61,7 @@ def test_invalid_files(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("stored", "texts"),
-    [
-        (json.dumps({"m.py:1": "x = 1", "m.py:2": 3}), {"m.py:1": "x = 1"}),
-        ("[1]", {}),
-        ("{", {}),
-        (None, {}),
-    ],
+    [(json.dumps({"m.py:1": "x = 1", "m.py:2": 3}), {"m.py:1": "x = 1"}), ("[1]", {}), ("{", {}), (None, {})],
 )
 def test_what_an_artifact_has(stored: str | None, texts: dict[str, str]) -> None:
     bare = bare_artifact(parse_program("wir 0.3\ntarget cpu\nfunc @main() {\n  return\n}\n"))

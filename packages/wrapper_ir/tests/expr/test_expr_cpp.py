@@ -22,8 +22,7 @@ FLOATS = (-7.5, -2.0, -0.5, 0.25, 2.0, 6.5)
 GRID: list[dict[str, Number]] = [
     {"a": a, "b": b, "f": f, "g": g, "p": a > b}
     for (a, b), (f, g) in zip(
-        itertools.product((*INTS, 0), INTS),
-        itertools.cycle(itertools.product(FLOATS, FLOATS)),
+        itertools.product((*INTS, 0), INTS), itertools.cycle(itertools.product(FLOATS, FLOATS))
     )
 ] + [{"a": 3, "b": -2, "f": f, "g": g, "p": True} for f, g in itertools.product(FLOATS, FLOATS)]
 

@@ -6,14 +6,7 @@ import random
 from pathlib import Path
 
 import pytest
-from packages.wrapper_ir.tests.storage.made_artifact import (
-    cut,
-    flip,
-    grow,
-    make_artifact,
-    repack,
-    swap,
-)
+from packages.wrapper_ir.tests.storage.made_artifact import cut, flip, grow, make_artifact, repack, swap
 
 import wrapper_ir
 from wrapper_ir.artifact.file import LoadOptions

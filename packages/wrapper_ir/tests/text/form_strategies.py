@@ -62,12 +62,7 @@ def _nodes(e: st.SearchStrategy[Expr]) -> st.SearchStrategy[Expr]:
 _values = st.sampled_from(_VALUES)
 _dims = st.integers(0, 3)
 _floats = st.builds(Float, st.floats())
-_leaves = st.one_of(
-    st.builds(Int, ints),
-    _floats,
-    st.builds(Bool, st.booleans()),
-    st.sampled_from(_PLACES),
-)
+_leaves = st.one_of(st.builds(Int, ints), _floats, st.builds(Bool, st.booleans()), st.sampled_from(_PLACES))
 _atoms = st.one_of(
     *(st.builds(cls, _values, _dims) for cls in (ir.SizeOf, ir.StrideOf)),
     *(st.builds(cls, _values) for cls in (ir.OffsetOf, ir.Item)),

@@ -18,13 +18,7 @@ from packages.wrapper_ir.tests.text.form_strategies import programs
 from wrapper_ir import Program, from_json, ir, parse_program, to_json
 from wrapper_ir.errors import ParseError
 from wrapper_ir.expr import Float, Int
-from wrapper_ir.json import (
-    SCHEMAS,
-    program_schema,
-    signature_from_json,
-    signature_schema,
-    signature_to_json,
-)
+from wrapper_ir.json import SCHEMAS, program_schema, signature_from_json, signature_schema, signature_to_json
 from wrapper_ir_tools.testing import random_artifact, random_program
 
 Json = Any  # Any: a parsed document

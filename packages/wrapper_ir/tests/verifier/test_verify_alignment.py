@@ -126,10 +126,7 @@ def test_proved(body: str) -> None:
         ("assert_layout %x align(16); resize_storage %x, s0*32; launch @k(%x)", ["%x 16"]),
         ("%v = view %s + 8 : f32[4]; call_subgraph @f(%v); call_subgraph @f(%w)", ["%a 16"]),
         ("%v = view %x : f32[4]; call_subgraph @f(%v)", ["%a 16"]),
-        (
-            "%p = alloc_storage 512 pool; %a = slot %p + s0 : 16 align(16); free %a; free %p",
-            ["s0 % 16 == 0"],
-        ),
+        ("%p = alloc_storage 512 pool; %a = slot %p + s0 : 16 align(16); free %a; free %p", ["s0 % 16 == 0"]),
     ],
 )
 def test_left_for_a_run(body: str, left: list[str]) -> None:

@@ -7,11 +7,7 @@ from __future__ import annotations
 
 from wrapper_ir_lowering.options import LoweringOptions
 from wrapper_ir_lowering.persistent import PersistentMemory, PersistentWindow
-from wrapper_ir_lowering.plan import (
-    ConstantBytes,
-    ConstantWindow,
-    Plan,
-)
+from wrapper_ir_lowering.plan import ConstantBytes, ConstantWindow, Plan
 from wrapper_ir_lowering.printer import print_plan, print_step
 from wrapper_ir_lowering.program import lower
 from wrapper_ir_lowering.steps import FunctionPlan

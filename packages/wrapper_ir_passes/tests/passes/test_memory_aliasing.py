@@ -137,11 +137,7 @@ CASES = {
         """,
         ("a.s", "b.s"),
         ('%h = collective list::neg(%a) group("0") : f32[2]', "%y = wait %h : f32[2]"),
-        (
-            "reuse_of_an_argument_in_flight",
-            "reuse_of_a_communication_buffer",
-            "lent_slot_under_a_collective",
-        ),
+        ("reuse_of_an_argument_in_flight", "reuse_of_a_communication_buffer", "lent_slot_under_a_collective"),
     ),
     "a name that may alias": Case(
         f"""

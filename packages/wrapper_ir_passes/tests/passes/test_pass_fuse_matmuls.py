@@ -312,11 +312,7 @@ NOT_SCATTERED = {
         "%s",
         "%p is not the result of a matmul",
     ),
-    "a matmul that is changed": (
-        f"{MATMUL}  call aten::relu_(%p)\n{SCATTER}",
-        "%s",
-        "%p is not the result",
-    ),
+    "a matmul that is changed": (f"{MATMUL}  call aten::relu_(%p)\n{SCATTER}", "%s", "%p is not the result"),
     "a matmul that is read": (
         f"{MATMUL}{SCATTER}  %a = call aten::relu(%p) : f32[8, 8]\n",
         "%s, %a",

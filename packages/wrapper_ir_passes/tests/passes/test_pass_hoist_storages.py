@@ -56,10 +56,7 @@ def _chain(source: str, *names: str) -> str:
     """Each buffer is twice the one before; the last one is returned."""
     lines = []
     for name in names:
-        lines += [
-            f"  %{name} = alloc f32[16]",
-            f"  call list::add.out(%{source}, %{source}, out=%{name})",
-        ]
+        lines += [f"  %{name} = alloc f32[16]", f"  call list::add.out(%{source}, %{source}, out=%{name})"]
         source = name
     return "\n".join(lines)
 

@@ -73,10 +73,7 @@ CASES = {
             'assert u0 == 0 or u0 <= s0 "%v covers 32*u0 bytes from 0; %x has 32*s0 (WIR050)"',
         ],
     ),
-    "copy": (
-        "  copy %x, %y",
-        ['assert s1 == s0 or s1 == 1 "%y cannot be broadcast to %x (WIR054)"'],
-    ),
+    "copy": ("  copy %x, %y", ['assert s1 == s0 or s1 == 1 "%y cannot be broadcast to %x (WIR054)"']),
     "matmul": (
         "  %m = view %y : f32[8, s1]\n  %a = alloc f32[s0, s0]\n  call aten::mm.out(%x, %m, out=%a)\n  "
         "free %a.s",

@@ -108,8 +108,7 @@ def loop(
 
 
 @pytest.mark.parametrize(
-    ("start", "want"),
-    [(5, (5, X, 0)), (2, (4, [11.0, 18.0], 1)), (1, (4, [21.0, 38.0], 2))],
+    ("start", "want"), [(5, (5, X, 0)), (2, (4, [11.0, 18.0], 1)), (1, (4, [21.0, 38.0], 2))]
 )
 def test_while(start: int, want: tuple[Any, ...]) -> None:
     """Freed trips are poisoned, the initial values never."""

@@ -46,10 +46,7 @@ def test_inputs_come_first() -> None:
     result = hunt(subject(chain(5, 1), tensor([math.nan, math.inf])))
     assert result is not None
     assert result.function is None
-    assert list(bad_lines(result)) == [
-        "an input or a constant is bad:",
-        "  %v0: f32[2] nan 1, inf 1",
-    ]
+    assert list(bad_lines(result)) == ["an input or a constant is bad:", "  %v0: f32[2] nan 1, inf 1"]
 
 
 @pytest.mark.parametrize(

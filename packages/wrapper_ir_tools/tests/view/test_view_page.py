@@ -23,11 +23,7 @@ TIMES = (
 )
 VALUES = (
     SavedValue(
-        file="after_launch_k_b.safetensors",
-        kernel="k",
-        value="b",
-        summary="f32[64]: mean 1",
-        phase="after",
+        file="after_launch_k_b.safetensors", kernel="k", value="b", summary="f32[64]: mean 1", phase="after"
     ),
     SavedValue(file="in.safetensors", kernel="", value="x", summary="f32[64]: mean 3", phase="inputs"),
     SavedValue(file="out.safetensors", kernel="", value="e", summary="f32[16]: mean 4", phase="outputs"),
@@ -294,12 +290,7 @@ def test_times_and_values_of_a_run(page: Page) -> None:
         lambda: page.texts(".facts tr"), lambda result: any(f.startswith("time") for f in result)
     )
     assert "time6.00 \u00b5s, 60.0 % of the run" in facts
-    assert page.texts(".saved td") == [
-        "%b",
-        "after",
-        "f32[64]: mean 1",
-        "after_launch_k_b.safetensors",
-    ]
+    assert page.texts(".saved td") == ["%b", "after", "f32[64]: mean 1", "after_launch_k_b.safetensors"]
     page.focus("#program")
     page.keys("5")
     assert page.until(lambda: page.texts("#by-kernel td"), bool) == [

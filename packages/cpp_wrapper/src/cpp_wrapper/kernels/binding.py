@@ -91,9 +91,7 @@ def _import(library: Path) -> Launcher:
         loader.exec_module(module)
     except ImportError as cause:
         raise CacheError(
-            "CPP302",
-            f"the launcher {library} cannot be imported: {cause}",
-            "run `wir cache clear launchers`",
+            "CPP302", f"the launcher {library} cannot be imported: {cause}", "run `wir cache clear launchers`"
         ) from cause
     # cast: the compiled module has no type information.
     return cast(Launcher, module)

@@ -27,10 +27,7 @@ _HEADERS = ("shim.h", "integers.h", "runtime.h", "steps.h", "gpu.h", "graphs.h",
 _DECLARED = re.compile(r"\b(?:struct|class|union|using|namespace|int64_t)\s+(\w+)|\b(\w+)\s*\(")
 _OWN_WORDS = frozenset(
     word
-    for text in (
-        *(TEXTS[name] for name in _HEADERS),
-        CPP_HELPERS,
-    )
+    for text in (*(TEXTS[name] for name in _HEADERS), CPP_HELPERS)
     for match in _DECLARED.finditer(text)
     for word in match.groups()
     if word

@@ -46,12 +46,7 @@ def _call(
         function = FINISHED_CALLS[step.operator.extern.name]
     with on_stream(step, scope):
         node = scope.node(
-            "call_function",
-            function,
-            tuple(args),
-            kwargs,
-            None if result is None else result.name,
-            val,
+            "call_function", function, tuple(args), kwargs, None if result is None else result.name, val
         )
     if result is not None:
         node.meta["value"] = result.name

@@ -31,10 +31,7 @@ _CONCRETE = frozenset(
     f for f in (*map(CALLS.__getitem__, UNARY_FUNCTIONS), *PARTIAL.values()) if f.__module__ == math.__name__
 ) - {math.floor, math.ceil}
 """Functions that accept plain numbers only."""
-_NAMED: Mapping[Target, Mapping[str, Function]] = {
-    targets.partial_call: PARTIAL,
-    targets.total_call: EXACT,
-}
+_NAMED: Mapping[Target, Mapping[str, Function]] = {targets.partial_call: PARTIAL, targets.total_call: EXACT}
 """Functions whose first argument names another."""
 _NAMES: Mapping[Target, str] = {
     **{f: name for names in (EXACT, FUNCTIONS) for name, f in reversed([*names.items()])},

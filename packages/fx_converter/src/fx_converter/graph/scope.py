@@ -332,9 +332,7 @@ class FunctionScope:
     def invalid(self, why: str) -> ConvertError:
         """Returns the error for a program that is not valid."""
         return ConvertError(
-            "FX101",
-            f"{why}\n{self._place()}",
-            hint="wrapper_ir.verify says what is wrong with a program",
+            "FX101", f"{why}\n{self._place()}", hint="wrapper_ir.verify says what is wrong with a program"
         )
 
     def failed(self, error: Exception) -> ConvertError:

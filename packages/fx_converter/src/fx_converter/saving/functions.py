@@ -27,10 +27,7 @@ def _qualified(function: Function) -> str:
 
 
 def _table() -> dict[str, Function]:
-    numbers = [
-        operator.neg,
-        *CALLS.values(),
-    ]
+    numbers = [operator.neg, *CALLS.values()]
     own = {f"targets.{name}": getattr(targets, name) for name in targets.__all__}  # their exported names
     table: dict[str, Function] = {_qualified(f): f for f in numbers if f is not targets.truth}
     symbolic = {f"torch.{n}": getattr(torch, n) for n in dir(torch) if n.startswith("_sym_")}

@@ -30,11 +30,7 @@ from wrapper_ir_torch import agreement, find_group, has_dispatch_modes, program_
 
 @has_effect
 def assert_layout(
-    x: Tensor,
-    sizes: Sequence[int],
-    strides: Sequence[int],
-    alignment: int = 0,
-    message: str = "",
+    x: Tensor, sizes: Sequence[int], strides: Sequence[int], alignment: int = 0, message: str = ""
 ) -> None:
     """Raises ExecutionError WIR921 unless `x` has these sizes and strides (in elements; strides of size-1
     dims are ignored), and an address that is a multiple of `alignment` bytes (0: not checked)."""

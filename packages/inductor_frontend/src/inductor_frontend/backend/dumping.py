@@ -100,9 +100,7 @@ def write_graph(info: GraphInfo, folder: Path) -> Path:
         _write(own / _NOTES, json.dumps(notes, indent=2) + "\n")
     except OSError as error:
         raise BackendError(
-            "FE404",
-            f"{folder} cannot be written: {error}",
-            hint=f"set {DUMP_FOLDER} to a writable folder",
+            "FE404", f"{folder} cannot be written: {error}", hint=f"set {DUMP_FOLDER} to a writable folder"
         ) from error
     return own
 

@@ -154,9 +154,7 @@ def _recording_defaults() -> dict[str, object]:
     return {name: current[name] for name in _COUNTERPARTS if ".cudagraph_" in name and name in current}
 
 
-def inductor_settings(
-    options: Mapping[str, object],
-) -> dict[str, object]:
+def inductor_settings(options: Mapping[str, object]) -> dict[str, object]:
     """Returns the options of Inductor that configure its lowering, by canonical name, checked as torch checks
     them.
 

@@ -12,11 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.fx.experimental.symbolic_shapes import (
-    free_unbacked_symbols,
-    guard_or_false,
-    statically_known_true,
-)
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, guard_or_false, statically_known_true
 from torch.nn.attention import SDPBackend
 
 from inductor_frontend.gpu_properties import GpuProperties

@@ -26,12 +26,7 @@ def _allclose(*args: Any, **kwargs: Any) -> Any:
 
 
 _REWRITTEN: Mapping[Callable[..., object], Callable[..., object]] = MappingProxyType(
-    {
-        torch.equal: _equal,
-        Tensor.equal: _equal,
-        torch.allclose: _allclose,
-        Tensor.allclose: _allclose,
-    }
+    {torch.equal: _equal, Tensor.equal: _equal, torch.allclose: _allclose, Tensor.allclose: _allclose}
 )
 
 

@@ -157,8 +157,7 @@ def traced_streams(device: torch.device | None) -> Iterator[None]:
     changes = [
         CUDA_FUNCTIONS.by(current_stream=trace.current, synchronize=trace.synchronize_device),
         CUDA_CONTEXTS.by(
-            __enter__=lambda self: trace.enter(self),
-            __exit__=lambda self, *error: trace.exit(self, *error),
+            __enter__=lambda self: trace.enter(self), __exit__=lambda self, *error: trace.exit(self, *error)
         ),
         CUDA_STREAMS.by(**streams),
         CUDA_EVENTS.by(**events),

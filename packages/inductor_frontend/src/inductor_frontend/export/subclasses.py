@@ -40,11 +40,7 @@ def output_spec(layout: Any) -> ir.SubclassSpec:
 
 
 def _spec(
-    cls: type,
-    attributes: Iterable[str],
-    context: object,
-    sizes: Iterable[object],
-    strides: Iterable[object],
+    cls: type, attributes: Iterable[str], context: object, sizes: Iterable[object], strides: Iterable[object]
 ) -> ir.SubclassSpec:
     name = class_name(cls)
     return ir.SubclassSpec(

@@ -47,11 +47,7 @@ def to_tree(spec: pytree.TreeSpec) -> ir.TreeSpec:
         )
     keys = _keys(spec.context) if kind is OrderedDict else ()
     return ir.TreeSpec(
-        kind=ir.TreeKind.CUSTOM,
-        children=children,
-        keys=keys,
-        type_name=_name(kind),
-        context=_context(spec),
+        kind=ir.TreeKind.CUSTOM, children=children, keys=keys, type_name=_name(kind), context=_context(spec)
     )
 
 

@@ -204,10 +204,7 @@ class _Preparation:
         bound: tuple[dict[int, ir.OutputBinding], list[ir.WriteBack]],
     ) -> FunctionalModel:
         roles = self._roles(flat, outputs)
-        inline(
-            gm,
-            {n: resolved(r.data) for n, r in roles.items() if n in self.literals and not r.mutable},
-        )
+        inline(gm, {n: resolved(r.data) for n, r in roles.items() if n in self.literals and not r.mutable})
         gm.graph.lint()
         gm.recompile()
         bindings, backs = bound

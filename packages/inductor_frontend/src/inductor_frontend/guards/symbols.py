@@ -40,10 +40,7 @@ class Symbols:
     """
 
     def __init__(
-        self,
-        graph: RecordingGraph,
-        function: FunctionBuilder,
-        outer: Symbols | None = None,
+        self, graph: RecordingGraph, function: FunctionBuilder, outer: Symbols | None = None
     ) -> None:
         self._graph = graph
         self._function = function

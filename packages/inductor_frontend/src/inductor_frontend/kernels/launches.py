@@ -101,10 +101,7 @@ class Launches:
         scope, workspace = self._scope, event.workspace
         name = workspace.outer_name
         type = TensorType(
-            to_dtype(workspace.dtype),
-            (scope.expr(workspace.count),),
-            (Int(1),),
-            to_device(workspace.device),
+            to_dtype(workspace.dtype), (scope.expr(workspace.count),), (Int(1),), to_device(workspace.device)
         )
         storage = scope.function.alloc_storage(
             f"{name}.s",
@@ -276,8 +273,7 @@ class Launches:
         value = self._tensor(arg, event)
         if value.type.dtype is not param.dtype:
             raise ConversionError(
-                "FE303",
-                f"kernel {event.name} receives {value.type.dtype} as {param.dtype}{_place(event)}",
+                "FE303", f"kernel {event.name} receives {value.type.dtype} as {param.dtype}{_place(event)}"
             )
         return value
 

@@ -82,12 +82,7 @@ class MultiTable:
                 grid_params=tuple(f"grid_{i}" for i in range(len(grid))),
             )
             self.kernels[name, variants, extents] = kernel
-        return Merged(
-            kernel=kernel,
-            args=tuple(arguments.values()),
-            extents=extents,
-            grid=numbers,
-        )
+        return Merged(kernel=kernel, args=tuple(arguments.values()), extents=extents, grid=numbers)
 
 
 def _tensors(part: Part) -> Iterator[int]:

@@ -176,8 +176,7 @@ class Scope:
             raise ConversionError("FE307", f"a view of {base.name}, which is not a tensor")
         if base.type.dtype.itemsize != type.dtype.itemsize:
             raise ConversionError(
-                "FE307",
-                f"a view of {base.name} changes the element size: {base.type.dtype} to {type.dtype}",
+                "FE307", f"a view of {base.name} changes the element size: {base.type.dtype} to {type.dtype}"
             )
         offset = mul(self.expr(node.layout.offset), Int(base.type.dtype.itemsize))
         return self.view_as(base, type, offset)

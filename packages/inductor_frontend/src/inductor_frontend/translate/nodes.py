@@ -87,7 +87,7 @@ HANDLERS: dict[type[ir.ExternKernel], Handler] = {
 _OUTSIDE = "keep this operator outside the captured part, or write it in terms of supported operators"
 _INSTEAD: dict[type[ir.ExternKernel], str] = {
     ir.TMADescriptorExperimental: "triton has removed such descriptors (create_1d_tma_descriptor, "
-    "create_2d_tma_descriptor): use TensorDescriptor of triton.tools.tensor_descriptor",
+    "create_2d_tma_descriptor): use TensorDescriptor of triton.tools.tensor_descriptor"
 }
 """Alternatives to classes that capture refuses, if one exists."""
 

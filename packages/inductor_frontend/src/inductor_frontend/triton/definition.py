@@ -168,10 +168,7 @@ def _param(kernel: str, name: str, type: str, divisible: bool) -> ir.KernelParam
     # torch 2.11 declares False a multiple of 16
     is_flag = kind is ir.ParamKind.SCALAR and dtype is ir.DType.BOOL
     return ir.KernelParam(
-        name=name,
-        kind=kind,
-        dtype=dtype,
-        divisible=_ALIGNMENT if divisible and not is_flag else 1,
+        name=name, kind=kind, dtype=dtype, divisible=_ALIGNMENT if divisible and not is_flag else 1
     )
 
 

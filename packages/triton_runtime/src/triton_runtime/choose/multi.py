@@ -123,11 +123,7 @@ class MultiLaunch:
         with Preserved(self.kernel.params, args, self.options.budget, restore, reset) as preserved:
             able, failed = attempt(runs, preserved.ready)
             times = measure(
-                able,
-                self._timer,
-                self.options.rounds,
-                before=preserved.ready,
-                noise=self.options.noise,
+                able, self._timer, self.options.rounds, before=preserved.ready, noise=self.options.noise
             )
         return Entry.of_seconds(keys, times, failed)
 

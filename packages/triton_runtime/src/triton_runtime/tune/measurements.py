@@ -97,9 +97,7 @@ class Measurements:
             == (key.kernel, key.device, key.compiler, len(key.numbers))
         ]
         nearest = min(
-            same,
-            key=lambda p: (distance(zip(p.numbers, key.numbers, strict=True)), p.numbers),
-            default=None,
+            same, key=lambda p: (distance(zip(p.numbers, key.numbers, strict=True)), p.numbers), default=None
         )
         return None if nearest is None else self.entries[nearest]
 

@@ -149,11 +149,7 @@ class Tuner:
         failed = {k: reason(f) for k, f in zip(keys, loaded, strict=True) if isinstance(f, Exception)}
         able, refused = attempt(runs, preserved.ready)
         times = measure(
-            able,
-            self._timer,
-            self.options.measure,
-            before=preserved.ready,
-            noise=self.options.noise,
+            able, self._timer, self.options.measure, before=preserved.ready, noise=self.options.noise
         )
         return Entry.of_seconds(keys, times, failed | refused)
 

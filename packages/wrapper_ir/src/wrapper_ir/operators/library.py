@@ -72,10 +72,7 @@ class OpenFacts:
 
 
 def open_facts(
-    info: ir.ExternInfo,
-    op: ir.OperatorCall,
-    type: ir.TensorType,
-    path: tuple[int | str, ...],
+    info: ir.ExternInfo, op: ir.OperatorCall, type: ir.TensorType, path: tuple[int | str, ...]
 ) -> OpenFacts:
     """Returns the facts that are not proved of the result at `path`, whose type is `type`."""
     name = info.extern.name

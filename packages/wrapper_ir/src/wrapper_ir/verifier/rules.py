@@ -100,7 +100,7 @@ _RULES = {
         ),
     },
     "shapes": {
-        "WIR058": "the sizes of an operator's arguments do not fit, and its library does not check them",
+        "WIR058": "the sizes of an operator's arguments do not fit, and its library does not check them"
     },
     "lifetimes": {
         "WIR229": (
@@ -129,9 +129,7 @@ _RULES = {
         "WIR080": "bytes are read that nothing has written",
         "WIR081": "an immutable constant is written",
     },
-    "resized": {
-        "WIR026": "a tensor is read or written whose elements are outside of a resized storage",
-    },
+    "resized": {"WIR026": "a tensor is read or written whose elements are outside of a resized storage"},
     "kernels": {
         "WIR028": "the variants of a multi-kernel do not fit together",
         "WIR039": (
@@ -199,7 +197,7 @@ _RULES = {
         "WIR045": (
             "a tensor is used on one stream, or its memory freed, while another stream may still write or "
             "read it"
-        ),
+        )
     },
     "scopes": {
         "WIR221": (

@@ -10,14 +10,7 @@ from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.sizes import declared_size
 from wrapper_ir.expr.rewrite import map_atoms
-from wrapper_ir.verifier.checks import (
-    FIRST,
-    SECOND,
-    check_calls,
-    check_externs,
-    check_kernels,
-    check_program,
-)
+from wrapper_ir.verifier.checks import FIRST, SECOND, check_calls, check_externs, check_kernels, check_program
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers, Shared
 from wrapper_ir.verifier.findings import Findings
 from wrapper_ir.verifier.obligations import Obligations

@@ -57,10 +57,7 @@ def call_extern(op: ir.CallExtern, state: FunctionState) -> Iterator[Step]:
 
 
 def _open(
-    op: ir.OperatorCall,
-    operator: ir.ExternInfo,
-    value: ir.Value[ir.Type],
-    path: tuple[int | str, ...],
+    op: ir.OperatorCall, operator: ir.ExternInfo, value: ir.Value[ir.Type], path: tuple[int | str, ...]
 ) -> OpenFacts:
     return open_facts(operator, op, value.type, path) if ir.is_tensor(value) else OpenFacts()
 

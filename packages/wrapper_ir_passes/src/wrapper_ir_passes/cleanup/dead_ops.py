@@ -114,10 +114,7 @@ def without_unused_definitions(analyses: Analyses) -> ir.Program:
                     reached[name] = analyses.functions[name]
                     pending.append(reached[name])
     smaller = program.with_functions(f for f in program.functions if f.name in reached)
-    rest = (
-        ir.needed(program.kernels, kernels),
-        tuple(e for e in program.externs if e.name in targets),
-    )
+    rest = (ir.needed(program.kernels, kernels), tuple(e for e in program.externs if e.name in targets))
     if rest == (program.kernels, program.externs):
         return smaller
     return dataclasses.replace(smaller, kernels=rest[0], externs=rest[1])

@@ -45,10 +45,7 @@ class CudaGraphs(Pass):
         """
         stripped = analyses.after(strip_frees(analyses.program))
         options = RegionOptions(
-            least=self.least,
-            collectives=self.collectives,
-            unbacked=self.unbacked,
-            own_memory=self.own_memory,
+            least=self.least, collectives=self.collectives, unbacked=self.unbacked, own_memory=self.own_memory
         )
         regions = find_regions(stripped, options)
         _report(regions)
@@ -130,11 +127,7 @@ class _Outliner:
         function = ir.Function(
             name=name,
             params=tuple(
-                ir.Param(
-                    value=v,
-                    static=v in static,
-                    ownership=ownership.get(v, ir.Ownership.BORROWED),
-                )
+                ir.Param(value=v, static=v in static, ownership=ownership.get(v, ir.Ownership.BORROWED))
                 for v in args
             ),
             captures=tuple(captures),

@@ -131,11 +131,7 @@ class _Window:
     """Consecutive tasks with new numbers. Tasks are bits, so that the bytes in use follow from a set."""
 
     def __init__(
-        self,
-        problem: OrderProblem,
-        tasks: Sequence[int],
-        uses: list[list[int]],
-        earlier: Sequence[int] = (),
+        self, problem: OrderProblem, tasks: Sequence[int], uses: list[list[int]], earlier: Sequence[int] = ()
     ) -> None:
         self.problem, self.tasks = problem, tasks
         number = {task: at for at, task in enumerate(tasks)}

@@ -55,9 +55,7 @@ class SearchBudget:
 
 
 def pack(
-    buffers: Sequence[Buffer],
-    algorithm: Algorithm = Algorithm.BEST,
-    budget: SearchBudget | None = None,
+    buffers: Sequence[Buffer], algorithm: Algorithm = Algorithm.BEST, budget: SearchBudget | None = None
 ) -> Placement:
     """Places the buffers.
 

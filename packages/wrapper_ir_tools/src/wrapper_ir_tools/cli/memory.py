@@ -25,11 +25,7 @@ from wrapper_ir_tools.cli.output import echo
 @public_key
 @as_json
 def memory(
-    file: str,
-    output: Path | None,
-    hints: tuple[tuple[str, int], ...],
-    public_key: str | None,
-    as_json: bool,
+    file: str, output: Path | None, hints: tuple[tuple[str, int], ...], public_key: str | None, as_json: bool
 ) -> None:
     """Report the memory of a program: the peak, the storages behind it, and what each would save.
 

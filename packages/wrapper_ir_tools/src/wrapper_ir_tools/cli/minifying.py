@@ -65,10 +65,7 @@ def minified(artifact: Artifact, choices: MinifyChoices, run: SubjectChoices) ->
     check = _check(subject, artifact, choices, run)
     result = minify(subject, check, second)
     options = ModuleOptions(
-        machine=machine,
-        engine=choices.engine or "",
-        command=choices.command or "",
-        second=result.second,
+        machine=machine, engine=choices.engine or "", command=choices.command or "", second=result.second
     )
     _write(result, check, choices.output, options)
 

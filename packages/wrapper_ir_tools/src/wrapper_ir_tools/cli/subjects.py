@@ -63,11 +63,7 @@ def input_choice(artifact: Artifact, choices: SubjectChoices) -> InputChoice:
 
 
 def make_subject(
-    artifact: Artifact,
-    choices: SubjectChoices,
-    *,
-    poison: int | None = None,
-    draws: list[Draw] | None = None,
+    artifact: Artifact, choices: SubjectChoices, *, poison: int | None = None, draws: list[Draw] | None = None
 ) -> Subject:
     """Prepares an artifact and its inputs to run."""
     from wrapper_ir.operators.policy import OperatorPolicy

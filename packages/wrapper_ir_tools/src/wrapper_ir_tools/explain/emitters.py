@@ -59,6 +59,5 @@ def explain_artifact(
     options = options or ExplainOptions()
     texts, lacks = emitted_texts(artifact, emitters, guarded)
     return explain_program(
-        artifact,
-        replace(options, texts={**options.texts, **texts}, lacks=(*options.lacks, *lacks)),
+        artifact, replace(options, texts={**options.texts, **texts}, lacks=(*options.lacks, *lacks))
     )

@@ -118,11 +118,7 @@ def save(artifact: Artifact, path: str | os.PathLike[str]) -> None:
     artifact.check_portable()
     check_files([data.file for data in artifact.constants.values() if data.file is not None])
     _check_constants(artifact.program, artifact.constants)
-    about = {
-        "format": FORMAT,
-        "version": ARTIFACT.version,
-        "wrapper_ir_version": _package_version(),
-    }
+    about = {"format": FORMAT, "version": ARTIFACT.version, "wrapper_ir_version": _package_version()}
     write_container(path, _entries(artifact), about)
 
 
