@@ -203,3 +203,27 @@ def test_nested_arguments_survive_renaming(args: list[ir.Arg], values: list[ir.A
     mapped = ir.map_values(op, swap.__getitem__)
     assert ir.operands(mapped) == tuple(swap[v] for v in ir.operands(op))
     assert ir.map_values(mapped, back.__getitem__) == op
+
+
+# --- ops by class ---------------------------------------------------------------------------------------------------
+
+
+def test_ops_are_selected_by_class_and_union() -> None:
+    function = ir.Function(name="main", params=(), body=tuple(SAMPLES))
+    assert function.has(ir.EndOp)
+    assert function.has(ir.Launch, ir.Barrier)
+    rest = function.without(ir.EndOp, ir.Launch)
+    assert not rest.has(ir.EndOp, ir.Launch)
+    removed = (*function.ops_of(ir.Drop, ir.Free, ir.Launch),)
+    assert len(rest.body) + len(removed) == len(function.body)
+    assert rest.without(ir.EndOp) is rest
+
+
+@pytest.mark.parametrize("op", SAMPLES, ids=ids)
+def test_only_calls_of_outside_code_have_its_name(op: ir.Op) -> None:
+    assert bool(ir.callee_name(op)) is isinstance(op, ir.OutsideCall)
+
+
+def test_the_name_of_outside_code_is_that_of_its_kernel_or_operator() -> None:
+    assert ir.callee_name(ir.Launch(kernel="k", args=())) == "k"
+    assert ir.callee_name(ir.CallExtern(target="aten::relu", args=())) == "aten::relu"

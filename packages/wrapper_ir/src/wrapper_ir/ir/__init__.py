@@ -29,7 +29,9 @@ from wrapper_ir.ir.layout import (
     contiguous_strides, exact_quotient, extent_bytes, extent_elements, is_contiguous, is_layout_extent,
     may_have_item, numel, remainder, slot_alignment, type_symbols,
 )
-from wrapper_ir.ir.ops import OPS, Allocation, CallingOp, EndOp, ForeignMemory, Op, OperatorCall
+from wrapper_ir.ir.ops import (
+    OPS, Allocation, CallingOp, EndOp, ForeignMemory, Op, OperatorCall, OutsideCall,
+)
 from wrapper_ir.ir.ops.base import UNKNOWN, Arg, Complex, Def, OpBase, Provenance, Role, Use, Uses
 from wrapper_ir.ir.ops.call_effects import call_effects
 from wrapper_ir.ir.ops.check import AssertExpr, AssertFinite, AssertLayout, CheckOp, asserted_layouts
@@ -64,8 +66,8 @@ from wrapper_ir.ir.signature import (
     SubclassSpec, TreeKind, TreeSpec, Unwrap, WrappedOutput, WriteBack, WriteBackKind,
 )
 from wrapper_ir.ir.structure import (
-    call_args, callees, callees_first, calling_ops, definitions, exprs, is_used, map_function, map_values,
-    operands, results,
+    call_args, callee_name, callees, callees_first, calling_ops, definitions, exprs, is_used, map_function,
+    map_values, operands, results,
 )
 from wrapper_ir.ir.types import (
     CPU, DEFAULT_ALIGNMENT, MAX_RANK, DType, Device, DeviceTraits, Layout, MemoryFormat, MemoryKind,
@@ -87,22 +89,22 @@ __all__ = [
     "KernelAccess", "KernelBinary", "KernelDef", "KernelNames", "KernelOp", "KernelParam", "Launch",
     "LaunchFacts", "Layout", "MemoryFormat", "MemoryKind", "MemoryOp", "MemorySpace", "MultiKernel", "Node",
     "OffsetOf", "Op", "OpBase", "OpSchema", "OpSet", "OpSpec", "OpaqueKind", "OpaqueType", "OperatorCall",
-    "OperatorConstant", "OperatorKernel", "OutputBinding", "Ownership", "Param", "ParamKind", "Parameter",
-    "ParameterKind", "PlacementOp", "Program", "Provenance", "RandomSource", "RandomState", "RecordEvent",
-    "Requirement", "ResizeStorage", "ResultOrigin", "ResultOutput", "ResultView", "Return", "Role",
-    "SameTensor", "ScalarConstant", "ScalarType", "SchemaArg", "SchemaReturn", "ScopeOp", "Scratch",
+    "OperatorConstant", "OperatorKernel", "OutputBinding", "OutsideCall", "Ownership", "Param", "ParamKind",
+    "Parameter", "ParameterKind", "PlacementOp", "Program", "Provenance", "RandomSource", "RandomState",
+    "RecordEvent", "Requirement", "ResizeStorage", "ResultOrigin", "ResultOutput", "ResultView", "Return",
+    "Role", "SameTensor", "ScalarConstant", "ScalarType", "SchemaArg", "SchemaReturn", "ScopeOp", "Scratch",
     "SetStorage", "Shape", "SharedLeaf", "SharedStorage", "Signature", "SizeOf", "Slot", "StaticInput",
     "StorageType", "StrideOf", "SubclassSpec", "Switch", "SymbolDef", "SyncEvent", "Target", "TensorMap",
     "TensorType", "TreeKind", "TreeSpec", "TritonConfig", "TritonKernel", "TupleType", "Type", "Unpack",
     "Unwrap", "Use", "Uses", "Value", "ValueAtom", "Variant", "View", "ViewMode", "Wait", "WaitEvent",
     "WhileLoop", "WrappedOutput", "WriteBack", "WriteBackKind", "ZeroMode", "as_tensor", "asserted_layouts",
-    "bound_grid", "call_args", "call_effects", "callees", "callees_first", "calling_ops", "constant_fault",
-    "contiguous_strides", "definitions", "describe", "device_of", "exact_quotient", "exprs", "extent_bytes",
-    "extent_elements", "fields_of", "free_values", "fresh", "is_contiguous", "is_enum", "is_layout_extent",
-    "is_results", "is_scalar", "is_storage", "is_tensor", "is_two_way", "is_used", "item_values",
-    "kernel_symbols", "map_expr_values", "map_function", "map_values", "may_have_item", "merged_access",
-    "misfit", "needed", "numel", "op_spec", "operands", "overload_path", "parse_expr", "parse_schema",
-    "per_class", "reads", "remainder", "require_effects", "results", "runtime_kind", "slot_alignment",
-    "source_of", "source_suffix", "tag_of", "type_symbols", "values_in", "with_source",
+    "bound_grid", "call_args", "call_effects", "callee_name", "callees", "callees_first", "calling_ops",
+    "constant_fault", "contiguous_strides", "definitions", "describe", "device_of", "exact_quotient", "exprs",
+    "extent_bytes", "extent_elements", "fields_of", "free_values", "fresh", "is_contiguous", "is_enum",
+    "is_layout_extent", "is_results", "is_scalar", "is_storage", "is_tensor", "is_two_way", "is_used",
+    "item_values", "kernel_symbols", "map_expr_values", "map_function", "map_values", "may_have_item",
+    "merged_access", "misfit", "needed", "numel", "op_spec", "operands", "overload_path", "parse_expr",
+    "parse_schema", "per_class", "reads", "remainder", "require_effects", "results", "runtime_kind",
+    "slot_alignment", "source_of", "source_suffix", "tag_of", "type_symbols", "values_in", "with_source",
 ]
 # fmt: on

@@ -7,6 +7,7 @@ import enum
 import operator
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from types import UnionType
 from typing import ClassVar, TypeVar, overload
 
 from wrapper_ir.errors import BuildError
@@ -102,6 +103,14 @@ class Function:
     def positions_of(self, *classes: type[object]) -> Iterator[tuple[int, object]]:
         """The ops of these classes with their positions in the body."""
         return ((position, op) for position, op in enumerate(self.body) if isinstance(op, classes))
+
+    def has(self, *classes: type[object] | UnionType) -> bool:
+        """Whether the body has an op of these classes or unions."""
+        return any(isinstance(op, classes) for op in self.body)
+
+    def without(self, *classes: type[object] | UnionType) -> Function:
+        """The function without ops of these classes or unions."""
+        return self.with_body(op for op in self.body if not isinstance(op, classes))
 
     def with_body(self, body: Iterable[Op]) -> Function:
         """The function with another body; the same object if the ops are identical."""

@@ -111,6 +111,11 @@ def callees(op: OpBase) -> tuple[str, ...]:
     return tuple(out)
 
 
+def callee_name(op: OpBase) -> str:
+    """Name of the kernel or operator that `op` calls; '' for other ops."""
+    return next((str(field.get(op)) for field in op_spec(type(op)).outside), "")
+
+
 def callees_first(name: str, functions: Mapping[str, Function], is_done: Callable[[str], bool]) -> list[str]:
     """A function and those that it calls, directly or not, each after its callees; those that are done, and their callees, are left
     out. Calls may nest deeper than the stack of Python."""

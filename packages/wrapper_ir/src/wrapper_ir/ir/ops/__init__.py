@@ -13,7 +13,7 @@ from wrapper_ir.ir.ops.check import CheckOp
 from wrapper_ir.ir.ops.collective import CollectiveOp, CollectiveStart
 from wrapper_ir.ir.ops.control import CallSubgraph, ControlOp, Switch, WhileLoop
 from wrapper_ir.ir.ops.debug import DebugOp
-from wrapper_ir.ir.ops.kernel import CallExtern, KernelOp
+from wrapper_ir.ir.ops.kernel import CallExtern, KernelOp, Launch
 from wrapper_ir.ir.ops.memory import AllocStorage, Drop, Free, MemoryOp, ResizeStorage, SetStorage, Slot
 from wrapper_ir.ir.ops.placement import PlacementOp
 from wrapper_ir.ir.ops.scope import EnterMemoryPool, ScopeOp
@@ -32,6 +32,8 @@ CallingOp = CallSubgraph | Switch | WhileLoop
 """Ops that call functions of the program."""
 OperatorCall = CallExtern | CollectiveStart
 """Ops that call an operator of a library by its schema."""
+OutsideCall = Launch | OperatorCall
+"""Ops that run code outside the program: a kernel or an operator (`callee_name`)."""
 Allocation = AllocStorage | Slot
 """Ops that provide uninitialised or zeroed memory."""
 EndOp = Drop | Free

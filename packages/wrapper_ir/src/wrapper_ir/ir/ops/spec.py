@@ -97,6 +97,8 @@ class OpSpec:
     """Fields of all used values, direct operands first."""
     callees = _of_role(Role.CALLEE)
     """Fields of called functions."""
+    outside = _of_role(Role.KERNEL, Role.OPERATOR)
+    """Field of the kernel or operator that the op calls."""
 
     def of_role(self, *roles: Role) -> tuple[FieldSpec, ...]:
         """Returns the fields of these roles, in the order of the roles."""
