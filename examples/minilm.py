@@ -33,8 +33,8 @@ from transformers.utils import logging as transformers_logging
 import inductor_frontend
 import py_wrapper
 import wrapper_ir
-from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir.artifact import Artifact
+from wrapper_ir_passes.analysis.stats import program_stats
 
 SENTENCES = (
     "A cat sleeps.",

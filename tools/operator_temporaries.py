@@ -1,6 +1,6 @@
 """Which of torch's operators allocate nothing on CPUs beside their results.
 
-Usage: `python -m tools.operator_temporaries`. Prints the list of `wrapper_ir.analysis.temporaries.nothing`, measured on the samples of
+Usage: `python -m tools.operator_temporaries`. Prints the list of `wrapper_ir_passes.analysis.temporaries.nothing`, measured on the samples of
 torch's own operator database, contiguous and not (some minutes). Scalars that torch makes tensors of are left out of account.
 """
 

@@ -1,6 +1,6 @@
 """Finds torch's operators with a variant that writes into a given tensor and allocates no result.
 
-Usage: `python -m tools.out_variants`. Prints the table of `wrapper_ir.operators.out_variants` (some 5
+Usage: `python -m tools.out_variants`. Prints the table of `wrapper_ir_passes.memory.out_variants` (some 5
 minutes): an operator with one result, and the overload with an argument `out` and otherwise the same
 arguments. torch generates some variants from the allocating operator and a copy (tag `generated`); they are
 skipped. The others are measured on the samples of torch's own operator database: each must return the same
@@ -21,7 +21,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.common.compare import allocated
 from wrapper_ir import ir
-from wrapper_ir.operators.devices import only_device
+from wrapper_ir_passes.devices.device_operators import only_device
 
 # Any in this file: overloads, and arguments of any operator
 _SAMPLES = 3

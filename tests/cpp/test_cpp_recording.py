@@ -17,8 +17,8 @@ import cpp_wrapper
 from cpp_wrapper.library.python import LoadedProgram
 from tests.cpp.cpp_case import FAST
 from tests.cpp.cpp_gpu import ADD_KERNEL, MATMULS, FakeGpu, artifact_for_gpu
-from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir.artifact import Artifact
+from wrapper_ir_passes.analysis.stats import program_stats
 from wrapper_ir_passes.pipeline import run_on_artifact
 
 pytest.importorskip("triton", reason="kernels are bound by triton_runtime")

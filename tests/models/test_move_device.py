@@ -23,9 +23,9 @@ from tests.common.zoo import ZOO
 from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import PassError
-from wrapper_ir.operators.devices import ONE_DEVICE, only_device
 from wrapper_ir.plugins.registry import machine
 from wrapper_ir_passes import run_on_artifact, run_pipeline
+from wrapper_ir_passes.devices.device_operators import ONE_DEVICE, only_device
 from wrapper_ir_passes.devices.move_device import devices_of
 from wrapper_ir_runtime.interp import call
 from wrapper_ir_tools.cli.main import main

@@ -20,9 +20,9 @@ from tests.models.model_cases import artifact_of, calls_of, case_of
 from tests.models.planned_everywhere import PlannedEverywhere, engines
 from tests.models.training_cases import step, training_case
 from wrapper_ir import ir, parse_program, verify
-from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir_passes import MEMORY_PASSES, run_pipeline
+from wrapper_ir_passes.analysis.stats import program_stats
 from wrapper_ir_passes.memory.plan_memory import PlanMemory
 from wrapper_ir_passes.translation import compare
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tools.bench.bench_memory import CASES, measure_ours, measure_stock
-from wrapper_ir.analysis.stats import program_stats
+from wrapper_ir_passes.analysis.stats import program_stats
 from wrapper_ir_tools.report import memory_report
 
 

@@ -19,8 +19,12 @@ from tests.common.compare import temporary_bytes
 from tools.operator_temporaries import measure, needs_nothing
 from wrapper_ir import parse_program
 from wrapper_ir.analysis.sizes import Sizes
-from wrapper_ir.analysis.temporaries.nothing import NOTHING
-from wrapper_ir.analysis.temporaries.table import OPERATOR_TEMPORARIES, temporaries, unknown_temporaries
+from wrapper_ir_passes.analysis.temporaries.nothing import NOTHING
+from wrapper_ir_passes.analysis.temporaries.table import (
+    OPERATOR_TEMPORARIES,
+    temporaries,
+    unknown_temporaries,
+)
 
 # Any in this file: operators, their arguments and results
 _DTYPES = {torch.float32: "f32", torch.float64: "f64", torch.int64: "i64", torch.int32: "i32"}

@@ -8,7 +8,7 @@ import torch
 from tests.common.compare import allocated
 from tools.out_variants import candidates
 from wrapper_ir import ir
-from wrapper_ir.operators.out_variants import OUT_VARIANTS, out_variant
+from wrapper_ir_passes.memory.out_variants import OUT_VARIANTS, out_variant
 
 
 def test_rows_are_variants_that_torch_does_not_generate() -> None:

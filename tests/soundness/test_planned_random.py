@@ -21,11 +21,11 @@ from tests.fx.fx_cases import stored
 from tests.soundness.flat_inputs import flat_inputs
 from wrapper_ir import check, ir
 from wrapper_ir.analysis.sizes import Sizes
-from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir.verifier.insert_checks import insert_checks
 from wrapper_ir_passes import run_pipeline
+from wrapper_ir_passes.analysis.stats import program_stats
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_passes.cleanup.strip import StripDebug
 from wrapper_ir_passes.memory.plan_memory import PlanMemory

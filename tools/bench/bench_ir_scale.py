@@ -22,10 +22,10 @@ from tools.bench.growing_steps import COUNTS_BYTES, STEPS
 from tools.bench.pages import command_line, page, publish, table
 from tools.bench.timing import best_seconds
 from wrapper_ir import check, from_json, ir, load, parse_program, print_program, save, to_json
-from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.builder import FunctionBuilder, ProgramBuilder, tensor_type
 from wrapper_ir.expr import Sym
+from wrapper_ir_passes.analysis.stats import program_stats
 from wrapper_ir_passes.cleanup.dead_ops import EliminateDeadOps
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_passes.translation import compare

@@ -30,8 +30,8 @@ from tools.bench.large_models import LARGE
 from tools.bench.memory_sides import Planned, allocations, allocations_in
 from tools.bench.pages import command_line, page, publish, section_of, table
 from wrapper_ir import ir
-from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir_passes import MEMORY_PASSES, run_pipeline
+from wrapper_ir_passes.analysis.stats import program_stats
 from wrapper_ir_tools.report import memory_report
 
 PREDICTION = """\

@@ -24,8 +24,8 @@ from torch._inductor import config as inductor_config
 import inductor_frontend
 import py_wrapper
 from tools.bench.pages import command_line, page, publish, table
-from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir_passes import MEMORY_PASSES, run_pipeline
+from wrapper_ir_passes.analysis.stats import program_stats
 
 PREDICTION = """\
 Written before the first measurement. GPT-2 small holds some 200 MiB in a call on 8 x 256 tokens, most of it the logits, which are

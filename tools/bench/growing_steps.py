@@ -8,9 +8,9 @@ from types import MappingProxyType
 from py_wrapper import emit
 from wrapper_ir import check, from_json, ir, parse_program, print_program, to_json
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir.artifact import Artifact
 from wrapper_ir_lowering import lower, print_plan
+from wrapper_ir_passes.analysis.stats import program_stats
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_passes.memory.plan_memory import PlanMemory
 from wrapper_ir_passes.translation import compare

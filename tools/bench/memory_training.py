@@ -17,7 +17,7 @@ from tests.models.training_cases import loss_of
 from tools.bench.large_models import TRAINED
 from tools.bench.memory_sides import Planned, allocations, allocations_in
 from tools.bench.pages import table
-from wrapper_ir.analysis.stats import program_stats
+from wrapper_ir_passes.analysis.stats import program_stats
 
 TEXT = """\
 Forward and backward graph of one step each, with gradients into empty parameters. Bytes held are above what each graph is given:

@@ -9,7 +9,7 @@ import pytest
 from wrapper_ir import ir, parse_program
 from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.analysis.stats import program_stats
+from wrapper_ir_passes.analysis.stats import program_stats
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_tools.testing import RandomOptions, random_program
 

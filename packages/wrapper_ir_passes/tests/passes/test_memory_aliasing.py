@@ -16,9 +16,9 @@ from packages.wrapper_ir_runtime.tests.interp.list_machine import ListMachine, f
 from wrapper_ir import check, ir, parse_program
 from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.analysis.memory import freed_at
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir_passes import parse_pipeline, run_pipeline
+from wrapper_ir_passes.analysis.memory import freed_at
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_runtime.interp import InterpOptions, run
 

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from wrapper_ir import parse_program
-from wrapper_ir.analysis.stats import program_stats
+from wrapper_ir_passes.analysis.stats import program_stats
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_tools.testing import random_program
 

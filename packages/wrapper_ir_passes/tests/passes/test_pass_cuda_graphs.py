@@ -7,8 +7,8 @@ import logging
 import pytest
 
 from wrapper_ir import ir, parse_program, print_program
-from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir_passes import run_pipeline
+from wrapper_ir_passes.analysis.stats import program_stats
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 
 HEAD = """wir 0.3

@@ -7,8 +7,8 @@ import random
 import pytest
 
 from wrapper_ir import check, ir, parse_program, print_program
-from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir_passes import run_pipeline
+from wrapper_ir_passes.analysis.stats import program_stats
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_passes.memory.plan_memory import PlanMemory
 from wrapper_ir_passes.translation import compare

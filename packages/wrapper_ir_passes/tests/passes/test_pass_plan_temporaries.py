@@ -9,8 +9,8 @@ import json
 import pytest
 
 from wrapper_ir import ir, parse_program
-from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir_passes import run_pipeline
+from wrapper_ir_passes.analysis.stats import program_stats
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_tools.report import memory_report, report_json, report_text
 

@@ -10,8 +10,8 @@ import random
 import pytest
 
 from wrapper_ir import parse_program, print_program
-from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir_passes import run_pipeline
+from wrapper_ir_passes.analysis.stats import program_stats
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_passes.memory.reorder_for_memory import ReorderForMemory
 from wrapper_ir_tools.testing import random_program

@@ -9,9 +9,9 @@ from packages.wrapper_ir_runtime.tests.interp.interp_case import HEADER, STATE
 from packages.wrapper_ir_runtime.tests.interp.list_machine import ListMachine, find_runtime, tensor
 
 from wrapper_ir import ir, parse_program, print_program
-from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir_passes import run_pipeline
+from wrapper_ir_passes.analysis.stats import program_stats
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_passes.memory.plan_memory import PlanMemory
 from wrapper_ir_passes.memory.split_storages import SplitStorages

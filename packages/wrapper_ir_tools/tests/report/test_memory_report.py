@@ -19,10 +19,10 @@ from PIL import Image
 from wrapper_ir import ir, parse_program
 from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.analysis.memory import freed_at
 from wrapper_ir.analysis.sizes import Sizes
-from wrapper_ir.analysis.stats import program_stats
 from wrapper_ir.errors import ReportError
+from wrapper_ir_passes.analysis.memory import freed_at
+from wrapper_ir_passes.analysis.stats import program_stats
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_passes.memory.plan_memory import PlanMemory
 from wrapper_ir_passes.planner import Buffer, check_placement, peak_bytes, read_csv

@@ -8,11 +8,10 @@ import enum
 from collections.abc import Iterator, Mapping
 from functools import cache
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Union, get_args, get_origin, get_type_hints
 
 from wrapper_ir import ir
 
-# Any in this file: annotations at run time, which have no common type
 _ANY = object
 """Replaces `Arg`: arguments have a separate check (WIR116)."""
 
@@ -23,7 +22,7 @@ def misfits(signature: ir.Signature) -> Iterator[str]:
 
 
 @cache
-def _hints(kind: type) -> Mapping[str, Any]:
+def _hints(kind: type) -> Mapping[str, object]:
     return get_type_hints(kind, localns={"Arg": _ANY})
 
 
@@ -35,20 +34,22 @@ def _dataclass(value: object, place: str, kind: type) -> Iterator[str]:
         yield from _fits(getattr(value, name), f"{place}.{name}", hint)  # by the names of its fields
 
 
-def _fits(value: object, place: str, hint: Any) -> Iterator[str]:
+def _fits(value: object, place: str, hint: object) -> Iterator[str]:
     if hint is _ANY:
         return
     if get_origin(hint) is tuple:
         yield from _items(value, place, get_args(hint)[0])
     elif get_origin(hint) in (Union, UnionType):
         yield from _any_of(value, place, get_args(hint))
-    elif dataclasses.is_dataclass(hint) and isinstance(hint, type):
+    elif not isinstance(hint, type):
+        raise TypeError(f"no check for fields of type {hint}")
+    elif dataclasses.is_dataclass(hint):
         yield from _dataclass(value, place, hint)
     elif type(value) is not hint and not (issubclass(hint, enum.Enum) and isinstance(value, hint)):
         yield f"{place} is {value!r}, not {'an' if hint is int else 'a'} {hint.__name__}"
 
 
-def _items(value: object, place: str, hint: Any) -> Iterator[str]:
+def _items(value: object, place: str, hint: object) -> Iterator[str]:
     if not isinstance(value, tuple) or type(value) is not tuple:
         yield f"{place} is {value!r}, not a tuple"
         return
@@ -56,7 +57,7 @@ def _items(value: object, place: str, hint: Any) -> Iterator[str]:
         yield from _fits(item, f"{place}[{number}]", hint)
 
 
-def _any_of(value: object, place: str, hints: tuple[Any, ...]) -> Iterator[str]:
+def _any_of(value: object, place: str, hints: tuple[object, ...]) -> Iterator[str]:
     """Checks a value against the member of a union that is its class, or else against the first member."""
     member = next((hint for hint in hints if type(value) is hint), hints[0])
     yield from _fits(value, place, member)

@@ -10,9 +10,9 @@ from typing import ClassVar
 from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.analysis.regions import Region, RegionOptions, Regions, find_regions, region_symbols
 from wrapper_ir.expr import Int
 from wrapper_ir.plugins.passes import Pass
+from wrapper_ir_passes.analysis.regions import Region, RegionOptions, Regions, find_regions, region_symbols
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
 
 _LOG = logging.getLogger(__name__)

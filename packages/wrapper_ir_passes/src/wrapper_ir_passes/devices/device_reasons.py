@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.operators.devices import LAYOUT_BY_DEVICE, PORTABLE, only_device
+from wrapper_ir_passes.devices.device_operators import LAYOUT_BY_DEVICE, PORTABLE, only_device
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from wrapper_ir import ir
 from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.analysis.memory import held_outside
 from wrapper_ir.analysis.recorded import recorded_functions
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.expr import Expr, Int, mul
 from wrapper_ir.expr.operators import ADD, FLOORDIV, MAX, MIN, MOD, MUL
 from wrapper_ir.expr.ranges import prove_nonneg
+from wrapper_ir_passes.analysis.memory import held_outside
 from wrapper_ir_passes.memory.pool_candidates import (
     PlannableStorage,
     fresh_pool_name,

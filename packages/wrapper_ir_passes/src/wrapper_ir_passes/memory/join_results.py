@@ -9,9 +9,9 @@ from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.analysis.memory import held_outside
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.expr import Int
+from wrapper_ir_passes.analysis.memory import held_outside
 from wrapper_ir_passes.memory.pool_candidates import fresh_pool_name
 from wrapper_ir_passes.memory.reuse_candidates import reusable_storages
 from wrapper_ir_passes.planner.buffers import aligned

@@ -11,11 +11,11 @@ from typing import ClassVar
 from wrapper_ir import ir
 from wrapper_ir.analysis.liveness import Liveness, analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.analysis.memory import held_outside, memory_use
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, Int, mul
 from wrapper_ir.plugins.passes import Pass
+from wrapper_ir_passes.analysis.memory import held_outside, memory_use
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees
 from wrapper_ir_passes.memory.donated_inputs import place_in_arguments
 from wrapper_ir_passes.memory.hoist_storages import Hoister

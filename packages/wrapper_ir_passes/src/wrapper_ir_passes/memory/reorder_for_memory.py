@@ -8,16 +8,16 @@ from typing import ClassVar
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
-from wrapper_ir.analysis.contents import in_place_pairs
-from wrapper_ir.analysis.dependencies import Dependencies, Step, dependencies_of
 from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.analysis.memory import MemoryUse, callee_use, memory_use
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.analysis.streams import crossing_streams
-from wrapper_ir.analysis.temporaries.table import temporaries
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.plugins.passes import Pass
+from wrapper_ir_passes.analysis.contents import in_place_pairs
+from wrapper_ir_passes.analysis.dependencies import Dependencies, Step, dependencies_of
+from wrapper_ir_passes.analysis.memory import MemoryUse, callee_use, memory_use
+from wrapper_ir_passes.analysis.temporaries.table import temporaries
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
 from wrapper_ir_passes.planner import OrderProblem, SharedBuffer, Task, lower_peak
 

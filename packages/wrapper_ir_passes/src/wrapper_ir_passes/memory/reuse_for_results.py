@@ -11,12 +11,12 @@ from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.analysis.memory import held_outside
 from wrapper_ir.analysis.places import tensor_places
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Int
 from wrapper_ir.plugins.passes import Pass
+from wrapper_ir_passes.analysis.memory import held_outside
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees
 from wrapper_ir_passes.memory.reuse_candidates import (
     may_take_over,

@@ -10,13 +10,13 @@ from typing import ClassVar
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
-from wrapper_ir.analysis.contents import contents_of
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.places import tensor_places
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import Expr, Int, mul
 from wrapper_ir.plugins.passes import Pass
+from wrapper_ir_passes.analysis.contents import contents_of
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
 from wrapper_ir_passes.memory.reuse_candidates import reusable_storages
 

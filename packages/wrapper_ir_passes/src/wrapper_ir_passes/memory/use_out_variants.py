@@ -9,18 +9,17 @@ from typing import ClassVar
 from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.expr import Expr, Int, mul
-from wrapper_ir.operators.out_variants import out_variant
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees
+from wrapper_ir_passes.memory.out_variants import out_variant
 
 
 @dataclasses.dataclass(frozen=True)
 class UseOutVariants(Pass):
     """Turns operators that allocate their result into their `out=` variants, so that memory plans include it.
 
-    Lifetimes are derived again. Only those of `wrapper_ir.operators.out_variants` change, which give the same
-    bits without allocating the result internally. Each has one dense result whose sizes are known before the
-    call.
+    Lifetimes are derived again. Only those of `out_variants.py` change, which give the same bits without
+    allocating the result internally. Each has one dense result whose sizes are known before the call.
     """
 
     name: ClassVar[str] = "use-out-variants"

@@ -108,7 +108,7 @@ def stats(file: str, hints: tuple[tuple[str, int], ...], public_key: str | None,
     registered with their group, and why others are not.
     """
     from wrapper_ir.analysis.memo import Analyses
-    from wrapper_ir.analysis.stats import program_stats
+    from wrapper_ir_passes.analysis.stats import program_stats
     from wrapper_ir_passes.collectives.lower_collectives import LowerCollectives
     from wrapper_ir_passes.collectives.register_buffers import RegisterBuffers
     from wrapper_ir_passes.collectives.registration_candidates import registration_totals

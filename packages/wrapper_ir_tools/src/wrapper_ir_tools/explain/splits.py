@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.analysis.regions import RegionOptions, find_regions
+from wrapper_ir_passes.analysis.regions import RegionOptions, find_regions
 from wrapper_ir_passes.cleanup.derive_frees import strip_frees
 from wrapper_ir_tools.explain.model import ExplainedOp, Split
 

@@ -10,11 +10,11 @@ from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import Aliasing
 from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.analysis.memory import callee_use, freed_at, held_outside, memory_use
 from wrapper_ir.analysis.sizes import Sizes
-from wrapper_ir.analysis.temporaries.table import temporaries, unknown_temporaries
 from wrapper_ir.support.collection import paused_collection
 from wrapper_ir.text import print_op
+from wrapper_ir_passes.analysis.memory import callee_use, freed_at, held_outside, memory_use
+from wrapper_ir_passes.analysis.temporaries.table import temporaries, unknown_temporaries
 from wrapper_ir_passes.planner import Buffer, pack
 from wrapper_ir_tools.report.savings import Saving, savings_of
 

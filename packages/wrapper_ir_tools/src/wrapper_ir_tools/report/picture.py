@@ -7,8 +7,8 @@ import io
 import zlib
 from collections.abc import Callable
 
-from wrapper_ir.analysis.stats import shown_bytes
 from wrapper_ir.errors import ReportError
+from wrapper_ir_passes.analysis.stats import shown_bytes
 from wrapper_ir_tools.report.memory import FunctionMemory, HeldStorage, MemoryReport
 
 try:

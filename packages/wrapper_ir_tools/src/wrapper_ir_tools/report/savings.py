@@ -8,12 +8,12 @@ from itertools import accumulate
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
-from wrapper_ir.analysis.contents import contents_of
 from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.analysis.memory import live_over
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.text import print_op
+from wrapper_ir_passes.analysis.contents import contents_of
+from wrapper_ir_passes.analysis.memory import live_over
 
 _PLAIN = frozenset({ir.EffectClass.CHECK})
 

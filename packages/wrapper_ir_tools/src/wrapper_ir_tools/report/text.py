@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from wrapper_ir.analysis.stats import shown_bytes
 from wrapper_ir.support.quoting import printable
+from wrapper_ir_passes.analysis.stats import shown_bytes
 from wrapper_ir_tools.report.memory import MemoryReport
 
 _MOST = 20

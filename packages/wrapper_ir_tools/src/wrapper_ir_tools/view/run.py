@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from wrapper_ir import ir
-from wrapper_ir.analysis.stats import shown_bytes
 from wrapper_ir.errors import ReportError
 from wrapper_ir.support.files import opened, read_text
 from wrapper_ir.support.quoting import value_name
+from wrapper_ir_passes.analysis.stats import shown_bytes
 from wrapper_ir_runtime.tensor_text import TensorView, summarize, summary_text, tensor_lines
 from wrapper_ir_runtime.tensor_text.lines import WHOLE
 from wrapper_ir_tools.view.model import OpTime, SavedValue

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from wrapper_ir import ir
-from wrapper_ir.analysis.temporaries.call import Operand, OperatorCall
+from wrapper_ir_passes.analysis.temporaries.call import Operand, OperatorCall
 
 _HALF = (ir.DType.F16, ir.DType.BF16)
 """On some CPUs, oneDNN runs their matmuls with scratch memory that depends on the CPU."""

@@ -13,13 +13,13 @@ from types import MappingProxyType
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.sizes import Sizes
-from wrapper_ir.analysis.temporaries.attention import ATTENTION
-from wrapper_ir.analysis.temporaries.call import OperatorCall
-from wrapper_ir.analysis.temporaries.convolutions import CONVOLUTIONS
-from wrapper_ir.analysis.temporaries.matmuls import MATMULS
-from wrapper_ir.analysis.temporaries.nothing import CONVERTING, NOTHING
-from wrapper_ir.analysis.temporaries.recurrent import RECURRENT
-from wrapper_ir.analysis.temporaries.selections import SELECTIONS
+from wrapper_ir_passes.analysis.temporaries.attention import ATTENTION
+from wrapper_ir_passes.analysis.temporaries.call import OperatorCall
+from wrapper_ir_passes.analysis.temporaries.convolutions import CONVOLUTIONS
+from wrapper_ir_passes.analysis.temporaries.matmuls import MATMULS
+from wrapper_ir_passes.analysis.temporaries.nothing import CONVERTING, NOTHING
+from wrapper_ir_passes.analysis.temporaries.recurrent import RECURRENT
+from wrapper_ir_passes.analysis.temporaries.selections import SELECTIONS
 
 _MOST_RESULTS = 8
 """At least the number of results of any operator in the tables."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from wrapper_ir import ir
-from wrapper_ir.analysis.temporaries.call import OperatorCall
+from wrapper_ir_passes.analysis.temporaries.call import OperatorCall
 
 _INDEX = ir.DType.I64.itemsize
 

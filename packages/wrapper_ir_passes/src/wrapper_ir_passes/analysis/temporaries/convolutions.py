@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from wrapper_ir import ir
-from wrapper_ir.analysis.temporaries.call import Operand, OperatorCall, round_up
 from wrapper_ir.expr import Bool
+from wrapper_ir_passes.analysis.temporaries.call import Operand, OperatorCall, round_up
 
 _BLOCK, _NARROW = 16, 8
 """Channels of a block in oneDNN's layouts of convolutions, and of a narrow one."""

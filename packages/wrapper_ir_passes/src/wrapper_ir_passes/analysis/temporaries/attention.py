@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from wrapper_ir import ir
-from wrapper_ir.analysis.temporaries.call import Operand, OperatorCall
+from wrapper_ir_passes.analysis.temporaries.call import Operand, OperatorCall
 
 _KEYS = 512
 _QUERIES = ((768, 256), (192, 64), (0, 32))

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.analysis.memory import MemoryUse, memory_use
 from wrapper_ir.analysis.own_memory import function_foreign_memory
-from wrapper_ir.analysis.regions import RegionOptions, find_regions
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.support.collection import paused_collection
+from wrapper_ir_passes.analysis.memory import MemoryUse, memory_use
+from wrapper_ir_passes.analysis.regions import RegionOptions, find_regions
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ _MOST_PARTS = 64
 class Contents:
     """The result of the analysis for one function; positions are indices of ops, -1 is the entry.
 
-    `spans` are the live ranges of the content of each owned storage. A range begins where none of the earlier
+    `spans` are the live ranges of the content of each owned storage. A range begins once no earlier
     content is read again, and ends at the last read. `uses` are the positions of all ops that use the
     storage. `in_place` maps a launch or matmul to the most bytes that it could save by overwriting arguments
     that it reads last, as `in_place_pairs` allows.

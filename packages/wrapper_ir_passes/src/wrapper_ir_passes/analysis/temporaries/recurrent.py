@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from wrapper_ir import ir
-from wrapper_ir.analysis.temporaries.call import OperatorCall, round_up
+from wrapper_ir_passes.analysis.temporaries.call import OperatorCall, round_up
 
 _ITEM = 4
 _GATES = 4

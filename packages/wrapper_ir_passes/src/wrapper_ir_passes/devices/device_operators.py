@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 _CPU = """
-    _add_relu _add_relu_ _convert_weight_to_int4pack_for_cpu _dyn_quant_matmul_4bit _dyn_quant_pack_4bit_weight
-    _empty_affine_quantized _empty_per_channel_affine_quantized _functional_assert_async _histogramdd_bin_edges
-    _histogramdd_from_bin_cts _histogramdd_from_bin_tensors _make_dep_token
-    _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention_for_cpu_backward _spdiags
-    _upsample_lanczos2d_aa _upsample_lanczos2d_aa.out _upsample_lanczos2d_aa_backward
-    _weight_int4pack_mm_for_cpu from_file histogram mkldnn_rnn_layer mkldnn_rnn_layer_backward narrow_copy.out
-    quantize_per_tensor.tensors slow_conv3d_forward to_mkldnn
+    _add_relu _add_relu_ _convert_weight_to_int4pack_for_cpu _dyn_quant_matmul_4bit
+    _dyn_quant_pack_4bit_weight _empty_affine_quantized _empty_per_channel_affine_quantized
+    _functional_assert_async _histogramdd_bin_edges _histogramdd_from_bin_cts
+    _histogramdd_from_bin_tensors _make_dep_token _scaled_dot_product_flash_attention_for_cpu
+    _scaled_dot_product_flash_attention_for_cpu_backward _spdiags _upsample_lanczos2d_aa
+    _upsample_lanczos2d_aa.out _upsample_lanczos2d_aa_backward _weight_int4pack_mm_for_cpu from_file
+    histogram mkldnn_rnn_layer mkldnn_rnn_layer_backward narrow_copy.out quantize_per_tensor.tensors
+    slow_conv3d_forward to_mkldnn
 """
 _CUDA = """
     _conv_depthwise2d _convert_weight_to_int4pack _cslt_compress _cslt_sparse_mm _cslt_sparse_mm_search

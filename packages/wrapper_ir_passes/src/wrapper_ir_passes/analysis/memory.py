@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 
 from wrapper_ir import ir
-from wrapper_ir.analysis.contents import Contents, contents_of
 from wrapper_ir.analysis.liveness import Liveness, analyse_liveness, moved_roots
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.sizes import Sizes
-from wrapper_ir.analysis.temporaries.table import temporaries
+from wrapper_ir_passes.analysis.contents import Contents, contents_of
+from wrapper_ir_passes.analysis.temporaries.table import temporaries
 
 
 @dataclass(frozen=True, slots=True)
