@@ -105,7 +105,7 @@ class Function:
         return ((position, op) for position, op in enumerate(self.body) if isinstance(op, classes))
 
     def has(self, *classes: type[object] | UnionType) -> bool:
-        """Whether the body has an op of these classes or unions."""
+        """Returns whether the body has an op of these classes or unions."""
         return any(isinstance(op, classes) for op in self.body)
 
     def without(self, *classes: type[object] | UnionType) -> Function:
