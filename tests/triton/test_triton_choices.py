@@ -137,7 +137,7 @@ def test_an_operator_is_measured_beside_a_template_with_all_configs() -> None:
     runtime = TritonRuntime(options=TritonOptions(choice=choice))
     compiled = through(artifact, runtime)
     torch.testing.assert_close(compiled(x, y), x @ y, rtol=1e-4, atol=1e-4)
-    assert [p.chosen for p in picks] == ["operator_mm_0"]  # the interpreter is not faster than a library
+    assert [p.variant for p in picks] == ["operator_mm_0"]  # the interpreter is not faster than a library
     tuned = [
         entry
         for place, entry in runtime.measurements.entries.items()

@@ -147,10 +147,10 @@ class ForGpu:
 def test_all_is_well(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     machine.works()
-    assert (machine.runtime.stats.compiled, machine.runtime.stats.found) == (1, 0)
+    assert (machine.runtime.stats.compiled, machine.runtime.stats.reused) == (1, 0)
     other = Machine(tmp_path)
     other.works()
-    assert (other.runtime.stats.compiled, other.runtime.stats.found) == (0, 1)
+    assert (other.runtime.stats.compiled, other.runtime.stats.reused) == (0, 1)
 
 
 def test_a_compiler_error(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_a_poisoned_cache_entry(damage: Any, tmp_path: Path) -> None:  # Any: a 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         again.works()
-    assert again.runtime.stats.found == 1
+    assert again.runtime.stats.reused == 1
 
 
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,7 +259,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert not list(cache.glob("1/triton/*/*"))
         other = Machine(tmp_path)
         other.works()
-        assert other.runtime.stats.found == 1  # in the fallback
+        assert other.runtime.stats.reused == 1  # in the fallback
     Machine(tmp_path).works()
 
 
@@ -272,7 +272,7 @@ def test_a_cache_directory_that_cannot_be_written(place: str, tmp_path: Path) ->
     with warnings.catch_warnings():
         warnings.simplefilter("error", StoreWarning)  # one warning a process
         other.works()
-    assert other.runtime.stats.found == 1
+    assert other.runtime.stats.reused == 1
 
 
 KILLS = """

@@ -29,7 +29,8 @@ from wrapper_ir.artifact import Artifact
 pytest.importorskip("triton", reason="the kernels are Triton's")
 
 from tests.triton.own_kernels import KINDS as OWN
-from triton_runtime.compile import compile_job, make_job
+from triton_runtime.compile.compiler import compile_job
+from triton_runtime.compile.job import make_job
 
 
 @dataclass(frozen=True, slots=True)

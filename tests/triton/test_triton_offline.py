@@ -16,7 +16,8 @@ from wrapper_ir import ir
 
 pytest.importorskip("triton", reason="kernels are compiled by triton")
 
-from triton_runtime.compile import compile_job, make_job
+from triton_runtime.compile.compiler import compile_job
+from triton_runtime.compile.job import make_job
 
 
 @pytest.mark.slow

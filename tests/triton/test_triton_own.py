@@ -24,7 +24,8 @@ pytest.importorskip("triton", reason="the kernels are Triton's")
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from tests.triton.own_kernels import ITEMS, KINDS, described, double
-from triton_runtime.compile import compile_job, make_job
+from triton_runtime.compile.compiler import compile_job
+from triton_runtime.compile.job import make_job
 
 SIZES = [(64, 96), (50, 20), (40, 32)]
 

@@ -36,7 +36,7 @@ model, ids = Net().eval(), torch.arange(24).reshape(2, 12)
 def told(runtime, result):
     return {
         "compiled": runtime.stats.compiled,
-        "found": runtime.stats.found,
+        "reused": runtime.stats.reused,
         "tuned": {source.value: count for source, count in runtime.sources.items()},
         "chosen": sorted(map(str, runtime.measurements.entries)),
         "result": result.tolist(),
@@ -137,7 +137,7 @@ def check(script: str, folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     assert first["tuned"]["measured"] > 0
     assert first["tuned"]["stored"] == 0
     assert second["compiled"] == 0
-    assert second["found"] > 0
+    assert second["reused"] > 0
     assert second["tuned"] == {**first["tuned"], "measured": 0, "stored": first["tuned"]["measured"]}
     assert second["chosen"] == first["chosen"]
     return first, second

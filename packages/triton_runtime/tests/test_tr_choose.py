@@ -61,7 +61,7 @@ class TestMeasured:
             Pick(
                 kernel="multi",
                 index=1,
-                chosen="persistent",
+                variant="persistent",
                 why="measured",
                 means=(3.0, 1.0, 2.0),
                 names=("looped", "persistent", "split"),

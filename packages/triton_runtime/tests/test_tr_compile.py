@@ -13,24 +13,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from packages.triton_runtime.tests.compiling import BROKEN, CLAUSES, PARAMS, cuda, job_of
+from packages.triton_runtime.tests.compiling import (
+    BROKEN,
+    CLAUSES,
+    PARAMS,
+    MemoryStore,
+    compile_all,
+    cuda,
+    job_of,
+)
 from packages.triton_runtime.tests.triton_texts import add_kernel, kernel_of
 
 from triton_runtime import CompileError, KernelError, TritonOptions, TritonRuntime
-from triton_runtime.compile import (
-    CompileJob,
-    CompileStats,
-    MemoryStore,
-    WorkerDied,
-    WorkerPool,
-    Workers,
-    compile_all,
-    compile_each,
-    compile_job,
-    make_job,
-)
 from triton_runtime.compile.binary import binary_from_bytes, binary_to_bytes
-from triton_runtime.compile.forking import Forker
+from triton_runtime.compile.compiler import compile_job
+from triton_runtime.compile.forking import Forker, WorkerDied
+from triton_runtime.compile.job import CompileJob, make_job
+from triton_runtime.compile.pool import WorkerPool
+from triton_runtime.compile.service import CompileStats, Workers, compile_each
 from triton_runtime.fake import FakeDriver
 from triton_runtime.settings import Settings
 from wrapper_ir import ir
@@ -74,7 +74,7 @@ def test_binaries_for_devices_that_are_not_here(tmp_path: Path, forker: Forker) 
     jobs = [job_of(kernel, tmp_path, arch, config) for arch in archs for config in (0, 1)]
     stats, store = CompileStats(), MemoryStore()
     binaries = compile_all(jobs, store, Workers(max_workers=2, forker=forker), stats)
-    assert (stats.found, stats.compiled) == (0, 6)
+    assert (stats.reused, stats.compiled) == (0, 6)
     for job, binary in zip(jobs, binaries, strict=True):
         facts = binary.facts
         assert binary.image[:4] == b"\x7fELF"
@@ -89,7 +89,7 @@ def test_binaries_for_devices_that_are_not_here(tmp_path: Path, forker: Forker) 
 
     again = compile_all(jobs, store, Workers(max_workers=2, forker=forker), stats)
     assert again == binaries
-    assert (stats.found, stats.compiled) == (6, 6)
+    assert (stats.reused, stats.compiled) == (6, 6)
 
 
 def test_registers_and_spills_are_what_the_assembler_says(tmp_path: Path, forker: Forker) -> None:
@@ -133,7 +133,7 @@ def test_a_refused_kernel_names_itself_its_config_and_its_line(tmp_path: Path, f
     # the other job was not lost
     assert stats.compiled == 1
     compile_all([job_of(good, tmp_path)], store, Workers(forker=forker), stats)
-    assert stats.found == 1
+    assert stats.reused == 1
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_a_stored_binary_that_is_damaged_is_compiled_again(tmp_path: Path, forke
     store.put(job.key, data[:-1])
     with pytest.warns(RuntimeWarning, match="compiled again"):
         assert compile_all([job], store, Workers(forker=forker), stats) == [binary]
-    assert (stats.found, stats.compiled) == (0, 2)
+    assert (stats.reused, stats.compiled) == (0, 2)
 
 
 def test_the_pool_survives_whatever_its_processes_do() -> None:
@@ -291,7 +291,7 @@ def test_each_job_has_its_result(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(CompileError, match="TR201"):
             runtime.load_all([broken, good], cuda("sm_90"))
-    assert (runtime.stats.compiled, runtime.stats.found) == (1, 1)
+    assert (runtime.stats.compiled, runtime.stats.reused) == (1, 1)
     [first, second] = compile_each([job_of(broken, tmp_path), job_of(good, tmp_path)], MemoryStore())
     assert isinstance(first, CompileError)
     assert not isinstance(second, Exception)
@@ -318,7 +318,7 @@ def test_processes_end_with_the_one_that_started_them(tmp_path: Path) -> None:
     """Also if it is killed."""
     script = (
         "import time\n"
-        "from triton_runtime.compile import WorkerPool\n"
+        "from triton_runtime.compile.pool import WorkerPool\n"
         "from triton_runtime.compile.binary import binary_to_bytes\n"
         "import packages.triton_runtime.tests.test_tr_compile as t\n"
         "pool = WorkerPool(1)\n"
@@ -351,6 +351,6 @@ def test_the_runtime_keeps_what_it_compiled_on_disk(tmp_path: Path) -> None:
     ]
     binaries = first.compile(kernels, cuda("sm_90"))
     assert set(binaries) == {"one", "k"}
-    assert (first.stats.found, first.stats.compiled) == (0, 2)
+    assert (first.stats.reused, first.stats.compiled) == (0, 2)
     assert second.compile(kernels, cuda("sm_90")) == binaries
-    assert (second.stats.found, second.stats.compiled) == (2, 0)
+    assert (second.stats.reused, second.stats.compiled) == (2, 0)

@@ -6,10 +6,11 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from packages.triton_runtime.tests.compiling import MemoryStore
 from packages.triton_runtime.tests.triton_texts import kernel_of
 from packages.triton_runtime.tests.tuning import ARGS, BLOCKS, HERE, Lab, config, kernel
 
-from triton_runtime.compile import CompileStats, MemoryStore, Workers
+from triton_runtime.compile.service import CompileStats, Workers
 from triton_runtime.fake import FakeDriver
 from triton_runtime.loading import Compiler, Loader
 from triton_runtime.tune import TimingCache, TuneOptions, Tuner, config_key

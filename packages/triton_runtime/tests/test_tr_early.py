@@ -9,13 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from packages.triton_runtime.tests.compiling import BROKEN, CLAUSES, PARAMS, cuda, job_of
+from packages.triton_runtime.tests.compiling import BROKEN, CLAUSES, PARAMS, MemoryStore, cuda, job_of
 from packages.triton_runtime.tests.triton_texts import kernel_of
 
 from triton_runtime import Binary, CompileError, TritonOptions, TritonRuntime
 from triton_runtime._compat import LANGUAGE, no_compiler_hash
-from triton_runtime.compile import CompileJob, CompileStats, MemoryStore, Workers, compile_each
 from triton_runtime.compile.early import EarlyCompilations
+from triton_runtime.compile.job import CompileJob
+from triton_runtime.compile.service import CompileStats, Workers, compile_each
 from triton_runtime.fake import FakeDriver
 from triton_runtime.settings import Settings
 from wrapper_ir import ir
@@ -103,7 +104,7 @@ class TestRuntime:
         runtime.compile_early(kernels, cuda("sm_90"))
         (binary,) = runtime.compile(kernels, cuda("sm_90")).values()
         assert binary.image.startswith(b"\x7fELF")
-        assert (runtime.stats.compiled, runtime.stats.found) == (1, 0)
+        assert (runtime.stats.compiled, runtime.stats.reused) == (1, 0)
 
     def test_loading_says_what_does_not_compile(self, tmp_path: Path) -> None:
         runtime = TritonRuntime(settings=Settings(cache=CacheSettings(folder=tmp_path), jobs=1))

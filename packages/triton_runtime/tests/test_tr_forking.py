@@ -14,8 +14,8 @@ import pytest
 from packages.triton_runtime.tests.compiling import kill_server
 
 from triton_runtime import TritonOptions, TritonRuntime
-from triton_runtime.compile import WorkerPool
 from triton_runtime.compile.forking import Forker
+from triton_runtime.compile.pool import WorkerPool
 from triton_runtime.compile.service import INDUCTORS_MODULES
 from triton_runtime.cuda import CudaDriver
 from triton_runtime.fake import FakeDriver

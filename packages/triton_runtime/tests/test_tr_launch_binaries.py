@@ -63,8 +63,8 @@ def test_compiled_kernels_take_what_is_passed_and_are_found_by_the_next_runtime(
         assert binary.facts.symbol == kernel.entry
     again = TritonRuntime(settings=settings)
     assert again.compile(kernels, TARGET) == binaries
-    assert (runtime.stats.found, runtime.stats.compiled) == (0, 2)
-    assert (again.stats.found, again.stats.compiled) == (2, 0)
+    assert (runtime.stats.reused, runtime.stats.compiled) == (0, 2)
+    assert (again.stats.reused, again.stats.compiled) == (2, 0)
 
 
 def test_a_shared_store_spares_compiling(settings: Settings, tmp_path: Path) -> None:
@@ -75,10 +75,10 @@ def test_a_shared_store_spares_compiling(settings: Settings, tmp_path: Path) -> 
     here = replace(settings, cache=cache)
     runtime = TritonRuntime(settings=here)
     assert runtime.compile([kernel], TARGET) == binaries
-    assert (runtime.stats.found, runtime.stats.compiled) == (1, 0)
+    assert (runtime.stats.reused, runtime.stats.compiled) == (1, 0)
     alone = TritonRuntime(settings=replace(here, cache=replace(cache, shared=())))
     assert alone.compile([kernel], TARGET) == binaries
-    assert (alone.stats.found, alone.stats.compiled) == (1, 0)
+    assert (alone.stats.reused, alone.stats.compiled) == (1, 0)
 
 
 def test_poisoned_entries_are_compiled_again(settings: Settings) -> None:
@@ -90,7 +90,7 @@ def test_poisoned_entries_are_compiled_again(settings: Settings) -> None:
     runtime = TritonRuntime(settings=settings)
     with pytest.warns(RuntimeWarning, match=r"WIR254.*damaged"):
         assert runtime.compile([kernel], TARGET) == good
-    assert (runtime.stats.found, runtime.stats.compiled) == (0, 1)
+    assert (runtime.stats.reused, runtime.stats.compiled) == (0, 1)
 
 
 def test_a_compiler_error_leaves_nothing_and_the_next_kernel_works(settings: Settings) -> None:

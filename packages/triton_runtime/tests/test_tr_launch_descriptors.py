@@ -10,7 +10,7 @@ from packages.triton_runtime.tests.tr_fake_cuda import FakeCuda, clauses, load
 from packages.triton_runtime.tests.triton_texts import kernel_of
 
 from triton_runtime import LaunchError, TritonRuntime
-from triton_runtime.compile.compiler import tensor_map
+from triton_runtime.compile.compiler import DescriptorFacts, tensor_map
 from triton_runtime.compile.params import driver_params
 from triton_runtime.cuda.slots import make_slots
 from triton_runtime.settings import Settings
@@ -21,8 +21,8 @@ PARAMS = "read f16[] a block(64, 32), i32 n, read f32[] b block(16)"
 MAPS = tuple(
     tensor_map(facts)
     for facts in (
-        {"swizzle": 3, "elem_size": 2, "elem_type": 6, "block_size": [64, 32], "fp4_padded": False},
-        {"swizzle": 0, "elem_size": 4, "elem_type": 9, "block_size": [16], "fp4_padded": True},
+        DescriptorFacts(swizzle=3, elem_size=2, elem_type=6, block_size=[64, 32], fp4_padded=False),
+        DescriptorFacts(swizzle=0, elem_size=4, elem_type=9, block_size=[16], fp4_padded=True),
     )
 )
 BIT = 1 << 21

@@ -10,22 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from packages.triton_runtime.tests.compiling import BROKEN, CLAUSES, PARAMS, job_of, kill_server
+from packages.triton_runtime.tests.compiling import BROKEN, CLAUSES, PARAMS, MemoryStore, job_of, kill_server
 from packages.triton_runtime.tests.triton_texts import kernel_of
 
 from triton_runtime import Binary, CompileError
 from triton_runtime._compat import LANGUAGE
-from triton_runtime.compile import (
-    CompileJob,
-    CompileStats,
-    LocalCompiler,
-    MemoryStore,
-    Workers,
-    compile_each,
-    compile_job,
-)
+from triton_runtime.compile.compiler import compile_job
 from triton_runtime.compile.forking import Forker
-from triton_runtime.compile.local import LocalCompilation
+from triton_runtime.compile.job import CompileJob
+from triton_runtime.compile.local import LocalCompilation, LocalCompiler
+from triton_runtime.compile.service import CompileStats, Workers, compile_each
 
 
 class StartingForker(Forker):
@@ -95,7 +89,7 @@ def test_without_a_server_all_are_compiled_here(
     assert compile_each(jobs_in(tmp_path, 3), store, workers, stats) == compiled
     assert (run.count, stats.compiled) == (3, 3)
     assert compile_each(jobs_in(tmp_path, 3), store, workers, stats) == compiled
-    assert (run.count, stats.found) == (3, 3)
+    assert (run.count, stats.reused) == (3, 3)
     broken = job_of(kernel_of(PARAMS, CLAUSES, BROKEN, entry="broken"), tmp_path)
     with pytest.warns(RuntimeWarning, match="again"):
         [error] = compile_each([broken], store, workers, stats)

@@ -19,7 +19,6 @@ from triton_runtime.tune import (
     MeasureOptions,
     TuningKey,
     config_key,
-    config_of,
     decide,
     measure,
     measurements_of,
@@ -28,6 +27,7 @@ from triton_runtime.tune import (
     with_config,
     with_measurements,
 )
+from triton_runtime.tune.candidates import config_of
 from wrapper_ir import ir
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.builder import ProgramBuilder

@@ -125,7 +125,7 @@ def test_tuned_without_inputs(tmp_path: Path) -> None:
 def test_tuned_on_inputs_that_are_left_as_they_are(tmp_path: Path) -> None:
     inputs = [torch.randn(50), torch.arange(50)]
     before = inputs[0].clone()
-    tuned = runtime(tmp_path).tune(artifact(), machine=TORCH_MACHINE, inputs=inputs, given={"s0": 50})
+    tuned = runtime(tmp_path).tune(artifact(), machine=TORCH_MACHINE, inputs=inputs, symbols={"s0": 50})
     check(tuned)
     assert sorted(key.numbers for key in measurements_of(tuned).entries) == [(), (50,), (50,)]
     assert torch.equal(inputs[0], before)

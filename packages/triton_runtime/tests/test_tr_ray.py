@@ -14,10 +14,12 @@ from typing import Any
 
 import pytest
 import ray
+from packages.triton_runtime.tests.compiling import MemoryStore, compile_all
 from packages.triton_runtime.tests.triton_texts import add_kernel
 
-from triton_runtime.compile import CompileStats, MemoryStore, Workers, compile_all, make_job
 from triton_runtime.compile.forking import Forker
+from triton_runtime.compile.job import make_job
+from triton_runtime.compile.service import CompileStats, Workers
 from wrapper_ir import ir
 
 pytestmark = pytest.mark.slow

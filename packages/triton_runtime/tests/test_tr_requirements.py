@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from packages.triton_runtime.tests.compiling import MemoryStore, compile_all
 from packages.triton_runtime.tests.triton_texts import add_kernel, kernel_of
 
 from triton_runtime import CompileError
-from triton_runtime.compile import CompileJob, MemoryStore, compile_all, make_job
+from triton_runtime.compile.job import CompileJob, make_job
 from wrapper_ir import ir
 
 TARGET = ir.Target(device=ir.Device("cuda"), arch="sm_90")

@@ -56,7 +56,7 @@ def tuned(artifact: Artifact, tuning: KernelTuning, find_runtime: FindRuntime) -
                 artifact,
                 machine=None if tuning.machine is None else find_machine(tuning.machine),
                 others=tuning.others,
-                given=tuning.hints,
+                symbols=tuning.hints,
                 inputs=tuning.inputs,
                 assume=False,
             )

@@ -19,7 +19,7 @@ then.
 def skip_compiler_hash() -> None:
     """Disables Triton's hash of itself in this process.
 
-    Triton reads some 440 MB for a key of its own cache, 0.4 s of processor time in each process. Compiler
+    Triton reads some 440 MB for a key of its cache, 0.4 s of processor time in each process. Compiler
     processes have an empty cache, and our key has Triton's version. Only for processes that do nothing but
     compile.
     """

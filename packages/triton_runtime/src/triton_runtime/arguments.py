@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Protocol, TypeGuard
 
 from triton_runtime.errors import LaunchError
 from wrapper_ir import ir
@@ -13,6 +14,44 @@ _RANGES = {
     **{ir.DType(f"u{bits}"): (0, (1 << bits) - 1) for bits in (8, 16, 32, 64)},
     ir.DType.BOOL: (0, 1),
 }
+
+
+class DeviceLike(Protocol):
+    """The device of a tensor."""
+
+    @property
+    def type(self) -> str:
+        """The device type, such as `cuda`."""
+
+
+class TensorLike(Protocol):
+    """Attributes of torch's tensors that launches read."""
+
+    @property
+    def dtype(self) -> object:
+        """The element type; its text is `torch.float32`."""
+
+    @property
+    def device(self) -> DeviceLike:
+        """The device of the memory."""
+
+    @property
+    def shape(self) -> Sequence[int]:
+        """Sizes in elements."""
+
+    def stride(self) -> Sequence[int]:
+        """Strides in elements."""
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+
+
+def is_tensor(arg: object) -> TypeGuard[TensorLike]:
+    """True for tensors of any library."""
+    return hasattr(arg, "data_ptr")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,8 +85,8 @@ class ArgumentChecks:
         for name, arg in zip(kernel.grid_params, args[len(kernel.params) :]):
             self._number(name, ir.DType.I64, arg)
 
-    def _tensor(self, param: ir.KernelParam, dtype: str, arg: Any) -> None:  # Any: any library's tensor
-        if not hasattr(arg, "data_ptr"):
+    def _tensor(self, param: ir.KernelParam, dtype: str, arg: object) -> None:
+        if not is_tensor(arg):
             raise self._tensor_error(param, f"is a {type(arg).__name__}, not a tensor")
         if str(arg.dtype) != dtype:
             raise self._tensor_error(param, f"is of {arg.dtype}, not {dtype}")
@@ -55,7 +94,7 @@ class ArgumentChecks:
             raise self._tensor_error(param, f"is on {arg.device}, not on {self.device}")
         if param.divisible > 1 and arg.data_ptr() % param.divisible and param.kind is ir.ParamKind.POINTER:
             raise self._tensor_error(param, f"is at an address that is not a multiple of {param.divisible}")
-        if param.kind is ir.ParamKind.DESCRIPTOR and (arg.dim() != len(param.block) or arg.stride(-1) != 1):
+        if param.kind is ir.ParamKind.DESCRIPTOR and (arg.dim() != len(param.block) or arg.stride()[-1] != 1):
             raise self._tensor_error(
                 param,
                 f"has sizes {tuple(arg.shape)} and strides {arg.stride()}, which blocks cannot be copied of",

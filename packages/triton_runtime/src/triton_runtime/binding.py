@@ -34,7 +34,7 @@ TRITON_TYPES: Mapping[ir.DType, str] = {
 }
 """Names of element types in Triton's signatures; complex types have none."""
 
-_DIVISIBLE = 16
+DIVISIBLE = 16
 """The only divisor that Triton's compiler uses."""
 
 
@@ -76,10 +76,6 @@ class Binding:
         names = {a.name for a in self.arguments if a.divisible}
         return tuple(i for i, (name, _) in enumerate(self.signature) if name in names)
 
-    def attributes(self) -> dict[tuple[int, ...], list[list[object]]]:
-        """The attributes of parameters, in the form of Triton's compiler."""
-        return {(i,): [["tt.divisibility", _DIVISIBLE]] for i in self.divisible}
-
 
 def bind(kernel: ir.TritonKernel, config: ir.TritonConfig) -> Binding:
     """Maps the arguments of a launch of `kernel` to its function's parameters, for one config.
@@ -112,6 +108,15 @@ def bind(kernel: ir.TritonKernel, config: ir.TritonConfig) -> Binding:
         arguments=tuple(arguments),
         options=_options(kernel, config),
     )
+
+
+def native_constant(value: ir.ConstantValue) -> object:
+    """Converts a constant to the form of Triton's compiler."""
+    from triton.language import str_to_ty
+
+    if isinstance(value, tuple):
+        return tuple(map(native_constant, value))
+    return str_to_ty(TRITON_TYPES[value], None) if isinstance(value, ir.DType) else value
 
 
 def _fixed(kernel: ir.TritonKernel, config: ir.TritonConfig) -> dict[str, ir.ConstantValue]:
@@ -152,7 +157,7 @@ def _argument(
         kind=param.kind,
         dtype=param.dtype,
         # the address of a descriptor has its own rule, and Triton has no such attribute for it
-        divisible=param.kind is not ir.ParamKind.DESCRIPTOR and param.divisible % _DIVISIBLE == 0,
+        divisible=param.kind is not ir.ParamKind.DESCRIPTOR and param.divisible % DIVISIBLE == 0,
         block=block,
     )
 

@@ -9,7 +9,7 @@ A code never changes its meaning once released:
 | TR103 | KernelError  | a parameter's type has no counterpart in Triton                        |
 | TR104 | KernelError  | the source does not load as a Python module                            |
 | TR105 | KernelError  | the source has no `@triton.jit` function of the entry's name           |
-| TR106 | KernelError  | a grid names something that is not a whole number of the launch           |
+| TR106 | KernelError  | a grid names something that is not a whole number of the launch        |
 | TR107 | KernelError  | a driver cannot load kernels for this device                           |
 | TR109 | KernelError  | a compiled kernel takes other parameters than this version knows       |
 | TR110 | KernelError  | a kernel without a binary was to be loaded onto a device               |
@@ -19,11 +19,11 @@ A code never changes its meaning once released:
 | TR203 | CompileError | a compiler process died twice over one kernel                          |
 | TR204 | CompileError | compiling took longer than the time limit                              |
 | TR301 | LaunchError  | wrong number of arguments                                              |
-| TR302 | LaunchError  | a tensor has the wrong dtype, device or is not a tensor                   |
+| TR302 | LaunchError  | a tensor has the wrong dtype, device or is not a tensor                |
 | TR303 | LaunchError  | a number does not fit the parameter's type                             |
 | TR304 | LaunchError  | the kernel failed in the interpreter                                   |
 | TR305 | LaunchError  | no driver launches kernels on the target's device                      |
-| TR306 | LaunchError  | an address or number is not a multiple of 16, which the code relies on    |
+| TR306 | LaunchError  | an address or number is not a multiple of 16, which the code relies on |
 | TR307 | LaunchError  | a grid is larger than devices allow, or negative                       |
 | TR308 | LaunchError  | the CUDA driver refused a launch, or a kernel before it failed         |
 | TR501 | DriverError  | there is no C++ compiler to build the launcher with                    |
@@ -31,15 +31,30 @@ A code never changes its meaning once released:
 | TR503 | DriverError  | the launcher cannot be loaded                                          |
 | TR504 | DriverError  | there is no CUDA driver that can be used                               |
 | TR505 | DriverError  | the CUDA driver refused to load a kernel                               |
-| TR601 | TuningError  | a text is not a tuning record                                             |
+| TR601 | TuningError  | a text is not tuning measurements                                      |
 | TR602 | TuningError  | no candidate of a kernel can be compiled and run                       |
 | TR603 | TuningError  | processes that tune together have different kernels                    |
 | TR604 | TuningError  | a multi-kernel is asked for a kernel that it does not have             |
-| TR605 | TuningError  | records do not say for which device they are to be replayed            |
+| TR605 | TuningError  | measurements are of several devices                                    |
 | TR606 | (a warning)  | one launch of a program cannot be tuned                                |
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def without_errors(results: Iterable[T | Exception]) -> list[T]:
+    """Returns the results, or raises the first error among them."""
+    values: list[T] = []
+    for one in results:
+        if isinstance(one, Exception):
+            raise one
+        values.append(one)
+    return values
 
 
 class TritonRuntimeError(RuntimeError):

@@ -83,5 +83,6 @@ def _function(sizes: tuple[Expr, Expr, Expr], places: Mapping[str, int], count: 
 
     parameters = ", ".join(f"a{i}" for i in range(count))
     source = f"lambda {parameters}: ({', '.join(to_python(size, name) for size in sizes)})"
-    function: GridFunction = eval(source, {"math": math, "power": power})  # noqa: S307  # our own printer's text
+    # the text comes from our own printer
+    function: GridFunction = eval(source, {"math": math, "power": power})  # noqa: S307
     return function

@@ -15,7 +15,7 @@ from triton_runtime.compile.early import EarlyCompilations
 from triton_runtime.compile.job import CompileJob, make_job
 from triton_runtime.compile.service import CompileStats, Workers, compile_each
 from triton_runtime.compile.target import capability
-from triton_runtime.errors import CompileError, KernelError, TritonRuntimeError
+from triton_runtime.errors import CompileError, KernelError, TritonRuntimeError, without_errors
 from triton_runtime.grids import make_grid
 from triton_runtime.protocols import Binary, ByteStore, Driver, Launchable
 from triton_runtime.tune.candidates import config_key
@@ -66,7 +66,7 @@ class Compiler:
             count_passed_over(list(zip(kernels, jobs, strict=True)), self.carried, self.stats)
         here = set(keys) & carried.keys()
         self.stats.carried += len(here)
-        self.stats.found += len(here)
+        self.stats.reused += len(here)
         results = iter(self._made([job for job, key in zip(jobs, keys, strict=True) if key not in here]))
         return [
             carried[key] if key in here else _bound(one, key, next(results))
@@ -110,12 +110,8 @@ class Loader:
 
     def load(self, launchables: Sequence[Launchable]) -> list[LoadedKernel]:
         """Loads all of them, or raises the first error."""
-        loaded: list[LoadedKernel] = []
-        for one in self._ready(launchables):
-            if isinstance(one, Exception):
-                raise one
-            loaded.append(self.driver.load(one, self.compiler.target.device))
-        return loaded
+        device = self.compiler.target.device
+        return [self.driver.load(one, device) for one in without_errors(self._ready(launchables))]
 
     def load_each(self, kernels: Sequence[ir.TritonKernel]) -> list[LoadedKernel | Exception]:
         """Loads each of them with its first config; returns the error of one that fails."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
-from typing import Any
 
 from triton_runtime.errors import KernelError
 from wrapper_ir import ir
 from wrapper_ir.plugins.protocols import LoadedKernel
-
-# Any in this file: operators and tensors.
 
 
 def load_operator(kernel: ir.OperatorKernel) -> LoadedKernel:
@@ -20,30 +18,38 @@ def load_operator(kernel: ir.OperatorKernel) -> LoadedKernel:
     import torch
 
     schema = ir.parse_schema(kernel.schema)
-    operator = _find(torch, kernel, schema.name)
+    operator = _find(kernel, schema.name)
     positions = {p.name: i for i, p in enumerate(kernel.params)}
-    constants = {name: _native(torch, value) for name, value in kernel.constants}
+    constants = {name: _native(value) for name, value in kernel.constants}
     places = [(a.name, positions[a.name]) for a in schema.args if a.name in positions]
 
-    def launch(*args: Any) -> None:
+    def launch(*args: object) -> None:
         with torch.no_grad():
             operator(**{name: args[i] for name, i in places}, **constants)
 
     return launch
 
 
-def _find(torch: Any, kernel: ir.OperatorKernel, name: str) -> Any:
+def _find(kernel: ir.OperatorKernel, name: str) -> Callable[..., object]:
+    import torch
+
     try:
-        return reduce(getattr, ir.overload_path(name), torch.ops)
+        library: object = torch.ops
+        operator = reduce(getattr, ir.overload_path(name), library)
     except (AttributeError, RuntimeError) as error:
         raise KernelError(
             "TR111",
             f"kernel '{kernel.name}' calls {name}, which torch does not have",
             "import the library that registers the operator before loading the program",
         ) from error
+    # a path with an overload names a function
+    assert callable(operator)
+    return operator
 
 
-def _native(torch: Any, value: ir.OperatorConstant) -> Any:
+def _native(value: ir.OperatorConstant) -> object:
+    import torch
+
     if isinstance(value, ir.DType):
         return getattr(torch, value.torch_name)
     return list(value) if isinstance(value, tuple) else value

@@ -25,10 +25,10 @@ class TritonOptions:
     """Options for choosing, compiling and running kernels.
 
     `choose` selects the config of a kernel that is not tuned. `tune`: a kernel with several configs is tuned
-    at its first launch, from `measurements` or by measuring; None disables that. `gather` merges the times of all
-    processes that tune together. `choice` configures the choice among the kernels of a multi-kernel. `timer`
-    replaces the timer of the device type; `device_key` replaces the device's model and Triton's version as
-    the validity of times.
+    at its first launch, from `measurements` or by measuring; None disables that. `gather` merges the times of
+    all processes that tune together. `choice` configures the choice among the kernels of a multi-kernel.
+    `timer` replaces the timer of the device type; `device_key` replaces the device's model and Triton's
+    version as the validity of times.
 
     `executor` runs compilations; None: as many processes as WRAPPER_IR_BUILD_JOBS allows, while there are
     kernels to compile. `local`: until these processes can be started, kernels are compiled in this process,

@@ -6,7 +6,7 @@ import dataclasses
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 from triton_runtime.choose.multi import variant_keys
 from triton_runtime.errors import TritonRuntimeError, TuningError
@@ -17,7 +17,7 @@ from triton_runtime.tune import (
     Entry,
     Measurements,
     TuningKey,
-    config_of,
+    measured_config,
     measurements_of,
     with_measurements,
 )
@@ -31,8 +31,9 @@ from wrapper_ir.plugins.registry import kernel_runtime
 from wrapper_ir_passes.tuning.apply_choices import with_choices
 from wrapper_ir_passes.tuning.tuning_programs import TuningProgram, tuning_programs
 from wrapper_ir_runtime.interp import InterpOptions, Interpreter, example_inputs, run
+from wrapper_ir_runtime.interp.frame import Content
 
-# Any in this file: a machine's tensors.
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +48,8 @@ class Noise:
 class TunableRuntime:
     """A runtime that tunes kernels at their first launches.
 
-    `kernels` loads them, including those compiled ahead; `measurements` returns the times measured so far, which
-    are of `device`.
+    `kernels` loads them, including those compiled ahead. `measurements` returns the times measured so far on
+    `device`.
     """
 
     kernels: KernelRuntime
@@ -67,18 +68,18 @@ def known_times(
 def tune_artifact(
     runtime: TunableRuntime,
     artifact: Artifact,
-    machine: Machine[Any],
+    machine: Machine[T],
     *,
-    given: Mapping[str, int] | None = None,
-    inputs: Sequence[Any] | None = None,
+    symbols: Mapping[str, int] | None = None,
+    inputs: Sequence[Content] | None = None,
     assume: bool = True,
 ) -> Artifact:
-    """Returns the artifact with every possible choice written into its program, and all times in its measurements.
+    """Returns the artifact with every possible choice in its program, and all times in its measurements.
 
     Times that the runtime lacks are measured on its device. With `inputs`, flat arguments of `main`, the
     whole program runs on copies of them, which also determines its symbols. Launches that this does not reach
-    run one by one on inputs that `machine` generates. `given` has values of symbols. A launch that cannot run
-    is left as it is, with a warning (TR606); so is, without `assume`, one with unknown sizes. Raises
+    run one by one on inputs that `machine` generates. `symbols` has values of symbols. A launch that cannot
+    run is left as it is, with a warning (TR606); so is, without `assume`, one with unknown sizes. Raises
     TuningError TR601, and TR605 as `replay_artifact` does.
     """
     carrying = runtime.kernels
@@ -87,8 +88,8 @@ def tune_artifact(
     )
     if inputs is not None:
         copies = [machine.clone(x) if machine.is_tensor(x) else x for x in inputs]
-        given = {**_run_through(Interpreter(artifact, machine, options), copies), **(given or {})}
-    for one in tuning_programs(artifact.program, given):
+        symbols = {**_run_through(Interpreter(artifact, machine, options), copies), **(symbols or {})}
+    for one in tuning_programs(artifact.program, symbols):
         if one.assumed and not assume:
             if not _knows(runtime.measurements(), one):
                 names = ", ".join(sorted(one.assumed))
@@ -101,11 +102,11 @@ def tune_artifact(
         except (WirError, TritonRuntimeError, RuntimeError) as error:
             _warn(one, str(error))
     return replay_artifact(
-        artifact, runtime.measurements(), device=runtime.device, given=given, noise=runtime.noise
+        artifact, runtime.measurements(), device=runtime.device, symbols=symbols, noise=runtime.noise
     )
 
 
-def _run_through(interpreter: Interpreter[Any], inputs: list[Any]) -> dict[str, int]:
+def _run_through(interpreter: Interpreter[T], inputs: list[Content]) -> dict[str, int]:
     """Runs a program to its end; returns the first value of each symbol."""
     frames: dict[int, Mapping[str, int | float]] = {}
     for step in interpreter.steps(inputs):
@@ -134,20 +135,20 @@ def replay_artifact(
     measurements: Measurements,
     *,
     device: DeviceKey | None = None,
-    given: Mapping[str, int] | None = None,
+    symbols: Mapping[str, int] | None = None,
     noise: Noise | None = None,
 ) -> Artifact:
     """Returns the artifact with the choices that follow from `measurements`, and with the measurements.
 
-    Needs no device: choices depend only on the measurements, the program and `given`. `device` selects whose times
-    count; None: the only device of the measurements. `noise` has relative differences that are ignored; None: the
-    default. Raises TuningError TR605 if the measurements have several devices.
+    Needs no device: choices depend only on the measurements, the program and `symbols`. `device` selects the
+    times; None: the only device of the measurements. `noise` has relative differences that are ignored; None:
+    the default. Raises TuningError TR605 if the measurements have several devices.
     """
     device = device or _only(measurements)
     if device is None:
         return artifact
     choices = _Choices(
-        artifact, measurements, device, noise or Noise(), tuning_programs(artifact.program, given)
+        artifact, measurements, device, noise or Noise(), tuning_programs(artifact.program, symbols)
     )
     program = with_choices(artifact.program, choices.configs(), choices.variants())
     binaries = _still_wanted(artifact, program)
@@ -199,20 +200,9 @@ class _Choices:
         """
         configs: dict[str, ir.TritonConfig] = {}
         for kernel in self.artifact.program.kernels:
-            if not isinstance(kernel, ir.TritonKernel):
-                continue
-            entry = self._deciding(kernel)
-            if entry is None:
-                continue
-            winner = entry.decision(self.noise.configs).winner
-            config = config_of(kernel, winner)
-            if config is None:
-                raise TuningError(
-                    "TR601",
-                    f"the measurements have a config that @{kernel.name} does not: {winner}",
-                    hint="tune again",
-                )
-            configs[kernel.name] = config
+            if isinstance(kernel, ir.TritonKernel) and (entry := self._deciding(kernel)) is not None:
+                winner = entry.decision(self.noise.configs).winner
+                configs[kernel.name] = measured_config(kernel, winner)
         return configs
 
     def variants(self) -> dict[str, int]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any  # in this file: tensors of a machine
+from typing import TypeVar
 
 from triton_runtime.choose import ChoiceOptions, MetricsTable
 from triton_runtime.compile.ahead import compiled_ahead
@@ -17,9 +17,9 @@ from triton_runtime.compile.local import LocalCompiler
 from triton_runtime.compile.service import INDUCTORS_MODULES, CompileStats, Workers
 from triton_runtime.cuda import CudaDriver
 from triton_runtime.cuda.address_check import address_check
-from triton_runtime.cuda.extension import Extension
+from triton_runtime.cuda.extension import AddressCheck, Extension
 from triton_runtime.cuda.repeated import OperatorRepeater
-from triton_runtime.errors import CompileError, KernelError, LaunchError
+from triton_runtime.errors import CompileError, KernelError, LaunchError, without_errors
 from triton_runtime.loading import Compiler, Loader, Loading, launchable
 from triton_runtime.operators import load_operator
 from triton_runtime.options import TritonOptions
@@ -31,6 +31,8 @@ from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.plugins.protocols import KernelRuntime, LoadedKernel, Machine
 from wrapper_ir_runtime.cache import Cache, open_cache
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ class TritonRuntime:
         """
         if not kernels:
             return {}
-        world = self._world_of(self.settings or read_settings())
+        world = self._current()
         loader = self._loader(target, world, tuple(binaries))
         multis = [kernel for kernel in kernels if isinstance(kernel, ir.MultiKernel)]
         operators = [kernel for kernel in kernels if isinstance(kernel, ir.OperatorKernel)]
@@ -124,7 +126,7 @@ class TritonRuntime:
         """
         if device_type != "cuda":
             return
-        world = self._world_of(self.settings or read_settings())
+        world = self._current()
         if self.options.executor is None:
             world.forker.prepare(INDUCTORS_MODULES)
         if self.options.driver is None:
@@ -136,7 +138,7 @@ class TritonRuntime:
         """
         if target.device.type != "cuda" or self.options.driver is not None:
             return
-        world = self._world_of(self.settings or read_settings())
+        world = self._current()
         multis = [kernel for kernel in kernels if isinstance(kernel, ir.MultiKernel)]
         # loading reports it
         with suppress(KernelError):
@@ -145,9 +147,7 @@ class TritonRuntime:
             ready = [self.launchable(k) for k in plain.values() if k not in tuned]
             self._compiler(target, world).begin(ready)
 
-    def address_check(
-        self, positions: Sequence[int], addresses: Sequence[int]
-    ) -> Callable[[list[Any]], bool] | None:
+    def address_check(self, positions: Sequence[int], addresses: Sequence[int]) -> AddressCheck | None:
         """See `wrapper_ir.plugins.protocols.AddressComparer`."""
         extension = self._extension()
         return None if extension is None else address_check(extension, positions, addresses)
@@ -161,24 +161,20 @@ class TritonRuntime:
         """See `wrapper_ir.plugins.repeating.RepeatingRuntime`."""
         if self.options.driver is not None or device.type != "cuda":
             return None
-        return self._world_of(self.settings or read_settings()).cuda.operator_repeater(device)
+        return self._current().cuda.operator_repeater(device)
 
     def _extension(self) -> Extension | None:
         """The launcher's module; None without a CUDA driver, or if options name another driver."""
         if self.options.driver is not None:
             return None
-        return self._world_of(self.settings or read_settings()).cuda.native
+        return self._current().cuda.native
 
     def compile(self, kernels: Sequence[ir.KernelDef], target: ir.Target) -> dict[str, Binary]:
         """Compiles kernels; returns binaries by name. The device need not be present."""
-        compiler = self._compiler(target, self._world_of(self.settings or read_settings()))
+        compiler = self._compiler(target, self._current())
         launchables = [self.launchable(kernel) for kernel in _by_name(kernels).values()]
-        binaries: dict[str, Binary] = {}
-        for one, binary in zip(launchables, compiler.compiled(launchables), strict=True):
-            if isinstance(binary, Exception):
-                raise binary
-            binaries[one.kernel.name] = binary
-        return binaries
+        binaries = without_errors(compiler.compiled(launchables))
+        return {one.kernel.name: binary for one, binary in zip(launchables, binaries, strict=True)}
 
     def compile_ahead(
         self, kernels: Sequence[ir.KernelDef], target: ir.Target, candidates: bool
@@ -192,7 +188,7 @@ class TritonRuntime:
             for kernel in _by_name(_triton_kernels(kernels)).values()
             for config in (kernel.configs if candidates else (self.options.choose(kernel),))
         ]
-        compiler = self._compiler(target, self._world_of(self.settings or read_settings()))
+        compiler = self._compiler(target, self._current())
         results = zip(launchables, compiler.each(launchables), strict=True)
         return tuple(compiled_ahead([(one.kernel, binary) for one, binary in results]))
 
@@ -202,7 +198,7 @@ class TritonRuntime:
 
     def loader(self, target: ir.Target) -> Loader:
         """Returns a loader of kernels for a target, one config each, for callers that measure themselves."""
-        return self._loader(target, self._world_of(self.settings or read_settings()), ())
+        return self._loader(target, self._current(), ())
 
     def launchable(self, kernel: ir.TritonKernel) -> Launchable:
         """A kernel with its config, arguments and grid, for drivers; not compiled."""
@@ -225,10 +221,10 @@ class TritonRuntime:
         self,
         artifact: Artifact,
         *,
-        machine: Machine[Any] | None = None,
+        machine: Machine[T] | None = None,
         others: Sequence[Artifact] = (),
-        given: Mapping[str, int] | None = None,
-        inputs: Sequence[Any] | None = None,
+        symbols: Mapping[str, int] | None = None,
+        inputs: Sequence[object] | None = None,
         assume: bool = True,
     ) -> Artifact:
         """See `KernelTuner`, and `triton_runtime.programs`, which implements it.
@@ -243,7 +239,7 @@ class TritonRuntime:
         tune = self.options.tune or TuneOptions()
         noise = Noise(configs=tune.noise, kernels=self.options.choice.noise)
         if machine is None:
-            return replay_artifact(artifact, measurements, given=given, noise=noise)
+            return replay_artifact(artifact, measurements, symbols=symbols, noise=noise)
         tuner = replace(self, options=replace(self.options, measurements=measurements, tune=tune))
         tuner.stats = self.stats
         runtime = TunableRuntime(
@@ -252,7 +248,7 @@ class TritonRuntime:
             device=self.options.device_key or device_key(artifact.program.target.device),
             noise=noise,
         )
-        return tune_artifact(runtime, artifact, machine, given=given, inputs=inputs, assume=assume)
+        return tune_artifact(runtime, artifact, machine, symbols=symbols, inputs=inputs, assume=assume)
 
     def _tune(self, settings: Settings) -> TuneOptions | None:
         return self.options.tune or (TuneOptions() if settings.tune else None)
@@ -322,8 +318,9 @@ class TritonRuntime:
                 )
             return world.timings[target]
 
-    def _world_of(self, settings: Settings) -> _World:
+    def _current(self) -> _World:
         """State that is shared by loads; recreated if the environment has changed."""
+        settings = self.settings or read_settings()
         with self._lock:
             if self._world is None or self._world.settings != settings:
                 self._world = _World(settings, open_cache(settings.cache), CudaDriver(settings=settings))

@@ -1,11 +1,11 @@
 """Reads the environment; for the cache, see `wrapper_ir_runtime.cache.settings`.
 
-| variable                         | meaning                                                     | default                       |
-| -------------------------------- | ----------------------------------------------------------- | ----------------------------- |
-| `WRAPPER_IR_CXX`, then `CXX`     | the C++ compiler, for the launcher                          | `g++`                         |
-| `WRAPPER_IR_BUILD_JOBS`          | compiler processes at once                                  | usable processors, 16 at most |
-| `WRAPPER_IR_TRITON_TUNE`         | 1: configs are tuned at first launches                      | 0: the first is used          |
-| `WRAPPER_IR_TRITON_METRICS`      | a CSV file for choices among kernels and their times        | none                          |
+| variable                       | meaning                                         | default                 |
+| ------------------------------ | ----------------------------------------------- | ----------------------- |
+| `WRAPPER_IR_CXX`, then `CXX`   | the C++ compiler, for the launcher              | `g++`                   |
+| `WRAPPER_IR_BUILD_JOBS`        | compiler processes at once                      | processors, 16 at most  |
+| `WRAPPER_IR_TRITON_TUNE`       | 1: configs are tuned at first launches          | 0: the first is used    |
+| `WRAPPER_IR_TRITON_METRICS`    | a CSV file for choices among kernels            | none                    |
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from triton_runtime.errors import KernelError
-from wrapper_ir import ir
 from wrapper_ir_runtime.cache import Store, open_cache
 from wrapper_ir_runtime.cache import read_settings as read_cache_settings
 
@@ -72,14 +71,16 @@ def load_function(name: str, source: str, entry: str, folder: Path) -> JITFuncti
     )
 
 
-def check_parameters(kernel: ir.TritonKernel, names: list[str]) -> None:
-    """Compares the function's parameters with the definition; raises KernelError TR102."""
-    if tuple(names) != kernel.order:
+def load_checked(name: str, source: str, entry: str, folder: Path, order: tuple[str, ...]) -> JITFunction:
+    """Loads a function whose parameters must be `order`; also raises KernelError TR102."""
+    function = load_function(name, source, entry, folder)
+    if tuple(function.arg_names) != order:
+        parameters = ", ".join(function.arg_names)
         raise KernelError(
             "TR102",
-            f"kernel '{kernel.name}': '{kernel.entry}' takes ({', '.join(names)}), the definition says "
-            f"({', '.join(kernel.order)})",
+            f"kernel '{name}': '{entry}' takes ({parameters}), the definition says ({', '.join(order)})",
         )
+    return function
 
 
 def _load(name: str, source: str, path: Path) -> ModuleType:

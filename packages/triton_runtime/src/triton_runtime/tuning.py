@@ -8,6 +8,7 @@ from dataclasses import replace
 from importlib.metadata import version
 
 from triton_runtime.choose import MultiLaunch
+from triton_runtime.errors import without_errors
 from triton_runtime.loading import Loader
 from triton_runtime.options import TritonOptions
 from triton_runtime.tune import DeviceKey, TimingCache, TunedLaunch, Tuner, timer_for, with_config
@@ -46,9 +47,7 @@ class Tuning:
         return MultiLaunch(kernel, kernels, loaded, self._timer, self._timings, choices, choice)
 
     def _load(self, kernel: ir.TritonKernel, config: ir.TritonConfig) -> LoadedKernel:
-        [loaded] = self._loader.load_each([with_config(kernel, config)])
-        if isinstance(loaded, Exception):
-            raise loaded
+        [loaded] = without_errors(self._loader.load_each([with_config(kernel, config)]))
         return loaded
 
 

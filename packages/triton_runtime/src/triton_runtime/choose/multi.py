@@ -6,6 +6,7 @@ import logging
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 from triton_runtime.choose.options import ChoiceOptions, Pick
@@ -22,7 +23,6 @@ from wrapper_ir.json.kernel_hash import multi_hash
 from wrapper_ir.plugins.protocols import LoadedKernel
 
 _LOG = logging.getLogger(__name__)
-# Any in this file: arguments of launches, tensors and numbers.
 
 
 class MultiLaunch:
@@ -63,7 +63,7 @@ class MultiLaunch:
             )
         self._fixed = self._without_looking()
 
-    def __call__(self, *args: Any) -> None:
+    def __call__(self, *args: object) -> None:
         """Launches the kernel; chooses it first on the first call or for new sizes."""
         index = self._fixed
         if index is None:
@@ -81,7 +81,7 @@ class MultiLaunch:
             return self._picked(0, "off")
         return None
 
-    def _choose(self, args: tuple[Any, ...]) -> int:
+    def _choose(self, args: tuple[object, ...]) -> int:
         if self.kernel.choice is ir.Choice.SIZE_HINTS:
             sizes = _sizes(self.kernel, args)
             index = self._by_sizes.get(sizes)
@@ -112,11 +112,11 @@ class MultiLaunch:
         """True if the times are of these kernels; damaged times, or those of another choice, are not."""
         return entry.order == variant_keys(self.kernel) and any(entry.times.values())
 
-    def _measured(self, args: tuple[Any, ...]) -> Entry:
+    def _measured(self, args: tuple[object, ...]) -> Entry:
         """Measures every kernel that runs."""
         keys = variant_keys(self.kernel)
         runs = {
-            key: _bound(loaded, takes(args))
+            key: partial(loaded, *takes(args))
             for key, loaded, takes in zip(keys, self._loaded, self._takes, strict=True)
         }
         restore, reset = self._kept("restore"), self._kept("reset")
@@ -162,7 +162,7 @@ class MultiLaunch:
                 Pick(
                     kernel=self.kernel.name,
                     index=index,
-                    chosen=kernel,
+                    variant=kernel,
                     why=why,
                     means=means,
                     names=tuple(v.kernel for v in self.kernel.variants),
@@ -177,7 +177,7 @@ def variant_keys(kernel: ir.MultiKernel) -> tuple[str, ...]:
     return tuple(map(str, range(len(kernel.variants))))
 
 
-def _taker(positions: tuple[int, ...]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+def _taker(positions: tuple[int, ...]) -> Callable[[tuple[object, ...]], tuple[object, ...]]:
     """Returns a function that selects the arguments at these positions."""
     match positions:
         case ():
@@ -188,10 +188,7 @@ def _taker(positions: tuple[int, ...]) -> Callable[[tuple[Any, ...]], tuple[Any,
             return operator.itemgetter(*positions)
 
 
-def _bound(loaded: LoadedKernel, args: tuple[Any, ...]) -> Callable[[], object]:
-    return lambda: loaded(*args)
-
-
+# Any: the arguments of these parameters are tensors
 def _sizes(kernel: ir.MultiKernel, args: tuple[Any, ...]) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(a.shape) for p, a in zip(kernel.params, args) if p.kind.takes_tensor)
 

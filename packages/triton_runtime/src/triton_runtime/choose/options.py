@@ -12,7 +12,7 @@ from triton_runtime.tune.measure import MeasureOptions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pick:
-    """A choice: variant `index` of the multi-kernel, the kernel `chosen`.
+    """A choice: `variant`, at `index` among the variants of the multi-kernel `kernel`.
 
     `why` is `measured`, `stored`, `recorded`, `forced`, `off` or `sizes`. `means` are mean seconds by
     variant; None if one was not measured. `names` and `paths` are the names of variants and the files of
@@ -21,7 +21,7 @@ class Pick:
 
     kernel: str
     index: int
-    chosen: str
+    variant: str
     why: str
     means: tuple[float | None, ...] = ()
     names: tuple[str, ...] = ()

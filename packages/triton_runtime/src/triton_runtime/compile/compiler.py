@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NotRequired, Protocol, TypedDict
 
-from triton_runtime.binding import TRITON_TYPES
+from triton_runtime.binding import DIVISIBLE, native_constant
 from triton_runtime.compile.binary import binary_to_bytes
 from triton_runtime.compile.cubin import resources
 from triton_runtime.compile.job import CompileJob, constants_of
-from triton_runtime.errors import CompileError, KernelError, TritonRuntimeError
+from triton_runtime.errors import CompileError, TritonRuntimeError
 from triton_runtime.protocols import Binary
-from triton_runtime.source import load_function
+from triton_runtime.source import load_checked
 from wrapper_ir import ir
 
 if TYPE_CHECKING:
@@ -22,6 +23,53 @@ _SHOWN_LINES = 25
 _WARP = 32
 _ELEMENT_TYPES = {8: 10, 9: 8, 10: 9}
 """The driver's numbers of element types by the device's, if they differ."""
+
+
+class DescriptorFacts(TypedDict):
+    """Triton's description of a tensor descriptor."""
+
+    block_size: Sequence[int]
+    elem_type: int
+    elem_size: int
+    swizzle: int
+    fp4_padded: NotRequired[bool]
+
+
+class _KernelFacts(TypedDict):
+    """Triton's metadata of a compiled kernel. The optional keys depend on the version."""
+
+    name: str
+    triton_version: str
+    num_warps: int
+    num_ctas: int
+    shared: int
+    global_scratch_size: NotRequired[int | None]
+    global_scratch_align: NotRequired[int | None]
+    profile_scratch_size: NotRequired[int | None]
+    profile_scratch_align: NotRequired[int | None]
+    launch_cooperative_grid: NotRequired[bool]
+    launch_pdl: NotRequired[bool]
+    tensordesc_meta: NotRequired[Sequence[DescriptorFacts] | None]
+
+
+class _Metadata(Protocol):
+    """A named tuple with the facts of a kernel."""
+
+    def _asdict(self) -> _KernelFacts: ...
+
+
+class _Outputs(TypedDict):
+    """Outputs of the compiler's stages."""
+
+    ptx: str
+    cubin: bytes
+
+
+class _CompiledKernel(Protocol):
+    """Attributes of Triton's `CompiledKernel`, which has no annotations."""
+
+    asm: _Outputs
+    metadata: _Metadata
 
 
 def compile_job(data: bytes) -> bytes:
@@ -43,19 +91,12 @@ def run_job(job: CompileJob) -> Binary:
     # Triton's own cache considers less than our key does, and its key is expensive
     with LANGUAGE, no_compiler_hash(), knobs.compilation.scope():
         knobs.compilation.always_compile = True
-        function = load_function(job.kernel, job.source, job.entry, Path(job.folder))
-        if tuple(function.arg_names) != job.order:
-            raise KernelError(
-                "TR102",
-                f"kernel '{job.kernel}': '{job.entry}' takes ({', '.join(function.arg_names)}), the "
-                "definition says "
-                f"({', '.join(job.order)})",
-            )
+        function = load_checked(job.kernel, job.source, job.entry, Path(job.folder), job.order)
         source = ASTSource(
             function,
             dict(job.signature),
-            {name: _native(value) for name, value in constants_of(job.constants).items()},
-            {(i,): [["tt.divisibility", 16]] for i in job.divisible},
+            {name: native_constant(value) for name, value in constants_of(job.constants).items()},
+            {(i,): [["tt.divisibility", DIVISIBLE]] for i in job.divisible},
         )
         try:
             compiled = compile(
@@ -69,19 +110,8 @@ def run_job(job: CompileJob) -> Binary:
     return _binary(job, compiled)
 
 
-def _native(value: object) -> object:
-    """Converts a constant to the form of Triton's compiler."""
-    from triton.language import str_to_ty
-
-    if isinstance(value, tuple):
-        return tuple(map(_native, value))
-    return str_to_ty(TRITON_TYPES[value], None) if isinstance(value, ir.DType) else value
-
-
-# Any: Triton's own object, which has no types
-def _binary(job: CompileJob, compiled: Any) -> Binary:
-    image: bytes = compiled.asm["cubin"]
-    facts: dict[str, Any] = compiled.metadata._asdict()  # Any: values of JSON
+def _binary(job: CompileJob, compiled: _CompiledKernel) -> Binary:
+    image, facts = compiled.asm["cubin"], compiled.metadata._asdict()
     registers, local = resources(image)
     return Binary(
         image=image,
@@ -94,8 +124,8 @@ def _binary(job: CompileJob, compiled: Any) -> Binary:
             warp_size=_WARP,
             cluster=(facts["num_ctas"], 1, 1),
             shared_bytes=facts["shared"],
-            scratch=_scratch(facts, "global"),
-            profile=_scratch(facts, "profile"),
+            scratch=_scratch(facts.get("global_scratch_size"), facts.get("global_scratch_align")),
+            profile=_scratch(facts.get("profile_scratch_size"), facts.get("profile_scratch_align")),
             cooperative=bool(facts.get("launch_cooperative_grid")),
             dependent_launch=bool(facts.get("launch_pdl")),
             registers=registers,
@@ -105,13 +135,11 @@ def _binary(job: CompileJob, compiled: Any) -> Binary:
     )
 
 
-def _scratch(facts: dict[str, Any], kind: str) -> ir.Scratch:  # Any: values of JSON
-    return ir.Scratch(
-        nbytes=facts.get(f"{kind}_scratch_size") or 0, align=facts.get(f"{kind}_scratch_align") or 1
-    )
+def _scratch(nbytes: int | None, align: int | None) -> ir.Scratch:
+    return ir.Scratch(nbytes=nbytes or 0, align=align or 1)
 
 
-def tensor_map(facts: dict[str, Any]) -> ir.TensorMap:  # Any: values of JSON
+def tensor_map(facts: DescriptorFacts) -> ir.TensorMap:
     """The tensor map that Triton reports for a descriptor (`tensordesc_meta`)."""
     kind = facts["elem_type"]
     return ir.TensorMap(
@@ -134,7 +162,8 @@ def _refused(job: CompileJob, function: JITFunction, error: Exception) -> Compil
         f"{_line(job, function, error)}: {type(error).__name__}\n{excerpt}",
         f"the kernel was written for {job.changed}: capture the model again with what is here"
         if job.changed
-        else "another config may fit where memory or registers ran out; otherwise the kernel's source has to change",
+        else "another config may fit where memory or registers ran out; otherwise the kernel's source has to "
+        "change",
     )
 
 

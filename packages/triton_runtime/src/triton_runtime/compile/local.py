@@ -65,7 +65,7 @@ class LocalCompilation:
 
     def __init__(self, compiler: LocalCompiler, jobs: Mapping[str, CompileJob]) -> None:
         self.compiled: dict[str, bytes] = {}
-        """What was compiled, by key."""
+        """Compiled kernels by key."""
         self.failed: list[str] = []
         """Keys of jobs that raised: a compiler process says why."""
         self._compiler = compiler

@@ -5,31 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from triton_runtime.binding import Binding, BoundArgument
+from triton_runtime.binding import DIVISIBLE, Binding, BoundArgument
 from triton_runtime.errors import KernelError
 from triton_runtime.protocols import Binary
 from wrapper_ir import ir
 
-_DIVISIBLE = 16
 _SCRATCH: Final = (
     ir.DriverParam(kind=ir.DriverParamKind.SCRATCH, dtype=ir.DType.U8),
     ir.DriverParam(kind=ir.DriverParamKind.PROFILE, dtype=ir.DType.U8),
 )
 """Appended to the arguments of every kernel."""
 _BY_VALUE = frozenset(
-    {
-        ir.DType.I64,
-        ir.DType.I32,
-        ir.DType.I16,
-        ir.DType.I8,
-        ir.DType.U64,
-        ir.DType.U32,
-        ir.DType.U16,
-        ir.DType.U8,
-        ir.DType.BOOL,
-    }
-    | {ir.DType.F64, ir.DType.F32, ir.DType.F16, ir.DType.BF16}
+    ir.DType(name) for name in ("i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8", "bool")
 )
+_BY_VALUE |= {ir.DType.F64, ir.DType.F32, ir.DType.F16, ir.DType.BF16}
 
 
 def driver_params(kernel: str, binding: Binding, binary: Binary) -> tuple[ir.DriverParam, ...]:
@@ -82,7 +71,7 @@ def _plain(kernel: str, argument: BoundArgument) -> ir.DriverParam:
         kind=ir.DriverParamKind.POINTER if pointer else ir.DriverParamKind.NUMBER,
         dtype=argument.dtype,
         position=argument.position,
-        divisible=_DIVISIBLE if relied_on else 1,
+        divisible=DIVISIBLE if relied_on else 1,
     )
 
 

@@ -6,7 +6,7 @@ request at a time on a socket. A request is a line of JSON, after its length, wi
 
 | request | files | answer |
 | --- | --- | --- |
-| `{"fork": modules, "env": variables, "path": sys.path}` | the worker's socket, a file for its output | its pid |
+| `{"fork": modules, "env": variables, "path": sys.path}` | the worker's socket, its output's file | its pid |
 | `{"import": modules, "env": variables, "path": sys.path}` | none | the seconds that it took |
 | `{"reap": pid}` | none | its exit status, negative for a signal; null while it runs |
 
@@ -23,7 +23,7 @@ import socket
 import sys
 import time
 from contextlib import suppress
-from typing import Any
+from typing import TypedDict
 
 from triton_runtime._compat import skip_compiler_hash
 from triton_runtime.compile.torch_stub import HELPERS, TorchStub
@@ -32,8 +32,15 @@ from triton_runtime.compile.worker import LENGTH, serve
 _IDLE_SECONDS = 600.0
 _FILES = 2
 
+Request = TypedDict(
+    "Request",
+    {"fork": list[str], "import": list[str], "reap": int, "env": dict[str, str], "path": list[str]},
+    total=False,
+)
+"""A decoded request, as in the table above."""
 
-def _receive(connection: socket.socket) -> tuple[dict[str, Any], list[int]] | None:  # Any: values of JSON
+
+def _receive(connection: socket.socket) -> tuple[Request, list[int]] | None:
     """Reads the next request and its files; None if the peer has closed the socket."""
     head, files, _, _ = socket.recv_fds(connection, LENGTH, _FILES)
     head = _rest(connection, head, LENGTH)
@@ -66,9 +73,8 @@ def main() -> None:
     os._exit(0)
 
 
-# Any: values of JSON
 def _answer(
-    request: dict[str, Any], files: list[int], control: socket.socket, stub: TorchStub
+    request: Request, files: list[int], control: socket.socket, stub: TorchStub
 ) -> int | float | None:
     if "reap" in request:
         return _reaped(request["reap"])
@@ -87,7 +93,7 @@ def _reaped(pid: int) -> int | None:
     return os.waitstatus_to_exitcode(status) if ended else None
 
 
-def _import(request: dict[str, Any], modules: list[str], stub: TorchStub) -> None:
+def _import(request: Request, modules: list[str], stub: TorchStub) -> None:
     os.environ.clear()
     os.environ.update(request["env"])
     sys.path[:] = request["path"]
@@ -102,7 +108,7 @@ def _import(request: dict[str, Any], modules: list[str], stub: TorchStub) -> Non
         skip_compiler_hash()
 
 
-def _forked(request: dict[str, Any], files: list[int], control: socket.socket, stub: TorchStub) -> int:
+def _forked(request: Request, files: list[int], control: socket.socket, stub: TorchStub) -> int:
     _import(request, request["fork"], stub)
     pid = os.fork()
     if pid:

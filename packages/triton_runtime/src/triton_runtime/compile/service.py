@@ -25,30 +25,15 @@ INDUCTORS_MODULES = (*_ALWAYS, "torch._inductor.runtime.triton_helpers", "triton
 """Modules needed to compile Inductor's kernels."""
 
 
-class MemoryStore:
-    """A store in memory."""
-
-    def __init__(self) -> None:
-        self._data: dict[str, bytes] = {}
-
-    def get(self, key: str) -> bytes | None:
-        """The bytes under `key`, or None."""
-        return self._data.get(key)
-
-    def put(self, key: str, data: bytes) -> None:
-        """Stores `data`."""
-        self._data[key] = data
-
-
 @dataclass(slots=True)
 class CompileStats:
-    """Counts of jobs: `found` in a store, `compiled`, `retried` after their process died.
+    """Counts of jobs: `reused` from a store, `compiled`, `retried` after their process died.
 
-    `carried` of those found were in the program's artifact. `passed_over` counts jobs for whose kernel the
-    artifact only has binaries of another target, config or compiler version.
+    `carried` of the reused ones were in the program's artifact. `passed_over` counts jobs for whose kernel
+    the artifact only has binaries of another target, config or compiler version.
     """
 
-    found: int = 0
+    reused: int = 0
     compiled: int = 0
     retried: int = 0
     carried: int = 0
@@ -74,21 +59,6 @@ class Workers:
 _ONE_PROCESS = Workers()
 
 
-def compile_all(
-    jobs: Sequence[CompileJob],
-    store: ByteStore,
-    workers: Workers = _ONE_PROCESS,
-    stats: CompileStats | None = None,
-) -> list[Binary]:
-    """Compiles all jobs like `compile_each`, but raises the first error after all others have ended."""
-    binaries: list[Binary] = []
-    for one in compile_each(jobs, store, workers, stats):
-        if isinstance(one, Exception):
-            raise one
-        binaries.append(one)
-    return binaries
-
-
 def compile_each(
     jobs: Sequence[CompileJob],
     store: ByteStore,
@@ -107,7 +77,7 @@ def compile_each(
         if (key := job.key) in results or key in missing:
             continue
         if (binary := _find(store, key)) is not None:
-            stats.found += 1
+            stats.reused += 1
             results[key] = binary
         else:
             missing[key] = job

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import NoReturn
 
+from triton_runtime.arguments import is_tensor
 from triton_runtime.errors import DriverError, LaunchError
 from wrapper_ir import ir
 
@@ -27,8 +28,7 @@ class Explainer:
     shared_bytes: int = 0
     """Shared memory per block of the kernel's config."""
 
-    # Any: an arbitrary argument
-    def __call__(self, reason: str, position: int, value: Any) -> NoReturn:
+    def __call__(self, reason: str, position: int, value: object) -> NoReturn:
         """Raises LaunchError (TR301 to TR303, TR306 to TR308), or DriverError TR505 while loading a kernel.
 
         Either is a DeviceMemoryError if memory is full.
@@ -36,7 +36,7 @@ class Explainer:
         match reason:
             case "count":
                 self._count(position)
-            case "driver":
+            case "driver" if isinstance(value, tuple):
                 self._driver(*value)
             case "grid":
                 raise LaunchError(
@@ -59,7 +59,7 @@ class Explainer:
             f"kernel '{self.kernel.name}' takes {len(names)} arguments ({', '.join(names)}), got {count}",
         )
 
-    def _argument(self, reason: str, position: int, value: Any) -> NoReturn:
+    def _argument(self, reason: str, position: int, value: object) -> NoReturn:
         place = f"kernel '{self.kernel.name}', argument {position} '{self._names()[position]}': "
         params = self.kernel.params
         param = params[position] if position < len(params) else None
@@ -71,7 +71,7 @@ class Explainer:
                 raise LaunchError(
                     "TR302", f"{place}a {type(value).__name__} has no memory that a kernel could use"
                 )
-            case "layout":
+            case "layout" if is_tensor(value):
                 raise LaunchError(
                     "TR302",
                     f"{place}expected {self._wanted(param)} with {len(param.block) if param else 0} "
@@ -121,7 +121,7 @@ class Explainer:
         raise DriverError("TR505", message, hint or "was it compiled for this device, and does it fit on it?")
 
 
-def _describe(value: Any) -> str:
+def _describe(value: object) -> str:
     # set if the value is a tensor
     dtype, device = getattr(value, "dtype", None), getattr(value, "device", None)
     if dtype is None or device is None:
@@ -133,5 +133,5 @@ def _describe(value: Any) -> str:
     return f"a {str(dtype).removeprefix('torch.')} tensor on {device}"
 
 
-def _address(value: Any) -> str:
-    return str(value) if isinstance(value, int) else f"the address {value.data_ptr():#x}"
+def _address(value: object) -> str:
+    return f"the address {value.data_ptr():#x}" if is_tensor(value) else str(value)

@@ -18,7 +18,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Protocol, TypeVar, cast
 
 from triton_runtime.cuda.launcher_build import FLAGS, INCLUDED, PREBUILT, SOURCE, compile_command
 from triton_runtime.errors import DriverError
@@ -32,6 +32,7 @@ _LIBRARY = "launcher.so"
 _FULL = os.strerror(errno.ENOSPC)
 _TIMEOUT = 300.0
 _SHOWN_LINES = 12
+T = TypeVar("T")
 
 
 class Hooks(Protocol):
@@ -45,19 +46,25 @@ class Hooks(Protocol):
     exit: Callable[[LoadedKernel, tuple[int, int, int], int], object] | None
 
 
+class AddressCheck(Protocol):
+    """Compares the addresses of tensors with expected ones."""
+
+    def __call__(self, tensors: list[T], /) -> bool:
+        """Returns True if they are equal."""
+
+
 class Extension(Protocol):
     """The extension module. `launcher/` documents the arguments of its functions."""
 
     Hooks: Callable[[], Hooks]
 
-    # Any below: tensors and classes of torch, and the driver's handle, which is opaque
     def open_driver(self, addresses: bytes) -> object:
         """Initializes the CUDA driver with the addresses of its functions; raises OSError."""
 
-    def set_torch(self, *parts: Any) -> bool:
+    def set_torch(self, *parts: object) -> bool:
         """Sets the functions that read tensors; returns True if that needs no call of Python."""
 
-    def facts(self, tensor: Any) -> tuple[int, int, int, int]:
+    def facts(self, tensor: object) -> tuple[int, int, int, int]:
         """Address, dtype, device type and device index of a tensor, numbered as in torch."""
 
     def storage_check(self) -> Callable[..., bool] | None:
@@ -66,18 +73,22 @@ class Extension(Protocol):
         None if tensors can be read only by calling Python.
         """
 
-    def load(self, *parts: Any) -> LoadedKernel:
+    def load(self, *parts: object) -> LoadedKernel:
         """Loads a kernel onto a device."""
 
     def sequence(
-        self, kernels: tuple[LoadedKernel, ...], values: int, constants: tuple[Any, ...], indices: bytes
+        self,
+        kernels: tuple[LoadedKernel, ...],
+        values: int,
+        constants: tuple[int | float, ...],
+        indices: bytes,
     ) -> LoadedKernel:
         """Combines several launches into one call."""
 
-    def addresses(self, positions: bytes, expected: bytes) -> Callable[[list[Any]], bool]:
-        """Returns a check that tensors of a list have these addresses."""
+    def addresses(self, positions: bytes, expected: bytes) -> AddressCheck:
+        """Returns a check that tensors at these positions have these addresses."""
 
-    def repeated(self, *parts: Any) -> RepeatedOperator:
+    def repeated(self, *parts: object) -> RepeatedOperator:
         """Creates an operator that launches recorded work."""
 
     def new_stream(self, driver: object, functions: bytes, ordinal: int) -> int:

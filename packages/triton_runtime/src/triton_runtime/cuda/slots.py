@@ -29,14 +29,8 @@ class SlotKind(enum.IntEnum):
 
 
 _SCALARS = {
-    ir.DType.I64: (SlotKind.SIGNED, 64),
-    ir.DType.I32: (SlotKind.SIGNED, 32),
-    ir.DType.I16: (SlotKind.SIGNED, 16),
-    ir.DType.I8: (SlotKind.SIGNED, 8),
-    ir.DType.U64: (SlotKind.UNSIGNED, 64),
-    ir.DType.U32: (SlotKind.UNSIGNED, 32),
-    ir.DType.U16: (SlotKind.UNSIGNED, 16),
-    ir.DType.U8: (SlotKind.UNSIGNED, 8),
+    **{ir.DType(f"i{bits}"): (SlotKind.SIGNED, bits) for bits in (8, 16, 32, 64)},
+    **{ir.DType(f"u{bits}"): (SlotKind.UNSIGNED, bits) for bits in (8, 16, 32, 64)},
     ir.DType.BOOL: (SlotKind.UNSIGNED, 1),
     ir.DType.F64: (SlotKind.F64, 64),
     ir.DType.F32: (SlotKind.F32, 32),

@@ -5,11 +5,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from triton_runtime.cuda.extension import Extension
 from triton_runtime.cuda.functions import STREAM_FUNCTION, TENSOR_FUNCTIONS, addresses
 from wrapper_ir import ir
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _DEVICE_TYPES = {"cpu": 0, "cuda": 1}
 """torch's numbers of the device types whose tensors this driver accepts."""
@@ -82,16 +85,18 @@ def stream_source(device: ir.Device) -> tuple[int, Callable[[int], int] | None]:
     return address, torch._C._cuda_getCurrentRawStream
 
 
-def make_allocator(device: ir.Device) -> Callable[[int, int, int], Any]:  # Any: a tensor
+def make_allocator(device: ir.Device) -> Callable[[int, int, int], Tensor]:
     """Returns an allocator of scratch memory: a byte tensor that belongs to a raw stream."""
     import torch
 
     where = torch.device(str(device))
 
-    def allocate(nbytes: int, align: int, stream: int) -> Any:
+    def allocate(nbytes: int, align: int, stream: int) -> Tensor:
         if where.type != "cuda" or stream == torch.cuda.current_stream(where).cuda_stream:
             return torch.empty(nbytes, dtype=torch.uint8, device=where)
-        with torch.cuda.stream(torch.cuda.ExternalStream(stream, where)):  # type: ignore[no-untyped-call]  # torch's own
+        # torch does not annotate this class
+        external = torch.cuda.ExternalStream(stream, where)  # type: ignore[no-untyped-call]
+        with torch.cuda.stream(external):
             return torch.empty(nbytes, dtype=torch.uint8, device=where)
 
     return allocate

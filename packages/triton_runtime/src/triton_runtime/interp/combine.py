@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-# Any: Triton's tensors and functions, which have no types
-Tensors = tuple[Any, ...]
+from triton_runtime.interp.objects import Array, Combine, ElementType, Tensor, Tensors
 
 
-def reduce(input: Any, axis: int | None, combine_fn: Any, keep_dims: bool = False, **_: object) -> Any:
+def reduce(
+    input: Tensor | Tensors, axis: int | None, combine_fn: Combine, keep_dims: bool = False, **_: object
+) -> Tensor | Tensors:
     """`tl.reduce`: combines neighbours pair by pair, which preserves their order."""
     tensors = input if isinstance(input, tuple) else (input,)
     arrays = [t.handle.data for t in tensors]
@@ -36,7 +35,9 @@ def reduce(input: Any, axis: int | None, combine_fn: Any, keep_dims: bool = Fals
     return results if isinstance(input, tuple) else results[0]
 
 
-def scan(input: Any, axis: int, combine_fn: Any, reverse: bool = False, **_: object) -> Any:
+def scan(
+    input: Tensor | Tensors, axis: int, combine_fn: Combine, reverse: bool = False, **_: object
+) -> Tensor | Tensors:
     """`tl.associative_scan`: combines each element with the one 1, 2, 4, ... positions before it."""
     tensors = input if isinstance(input, tuple) else (input,)
     types = [t.dtype for t in tensors]
@@ -57,7 +58,7 @@ def scan(input: Any, axis: int, combine_fn: Any, reverse: bool = False, **_: obj
     return results if isinstance(input, tuple) else results[0]
 
 
-def _is_sum(combine_fn: Any, arrays: list[Any]) -> bool:
+def _is_sum(combine_fn: Combine, arrays: list[Array]) -> bool:
     """True if numpy's sum is equivalent.
 
     The interpreter stores types such as bfloat16 as bits in unsigned integers, which numpy cannot sum.
@@ -67,23 +68,26 @@ def _is_sum(combine_fn: Any, arrays: list[Any]) -> bool:
     return combine_fn == tl.standard._sum_combine and all(a.dtype.kind in "fi" for a in arrays)
 
 
-def _combined(combine_fn: Any, first: list[Any], right: list[Any], types: list[Any]) -> list[Any]:
+def _combined(
+    combine_fn: Combine, first: list[Array], right: list[Array], types: list[ElementType]
+) -> list[Array]:
     args = [_tensor(a, t) for a, t in zip([*first, *right], [*types, *types], strict=True)]
     output = combine_fn(*args)
     results = output if isinstance(output, tuple) else (output,)
     return [_data(r, a) for r, a in zip(results, first, strict=True)]
 
 
-def _data(result: Any, like: Any) -> Any:
+def _data(result: Tensor, like: Array) -> Array:
     """A result in the shape and type of its input; combining functions may return plain numbers."""
     data = result.handle.data if hasattr(result, "handle") else np.asarray(result)
     return np.broadcast_to(data.astype(like.dtype), like.shape)
 
 
-def _tensor(data: Any, dtype: Any) -> Any:
+def _tensor(data: Array, dtype: ElementType) -> Tensor:
     import triton.language as tl
     from triton.runtime.interpreter import TensorHandle
 
-    if data.ndim == 0:
-        return tl.tensor(TensorHandle(data.reshape(1), dtype), dtype)
-    return tl.tensor(TensorHandle(np.ascontiguousarray(data), dtype), tl.block_type(dtype, list(data.shape)))
+    # numpy makes an array of one element of a scalar, which is not a block in Triton
+    type_ = tl.block_type(dtype, list(data.shape)) if data.ndim else dtype
+    tensor: Tensor = tl.tensor(TensorHandle(np.ascontiguousarray(data), dtype), type_)
+    return tensor

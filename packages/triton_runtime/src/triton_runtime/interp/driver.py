@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from types import FunctionType
 
 import numpy as np
 
-from triton_runtime.arguments import ArgumentChecks
-from triton_runtime.binding import TRITON_TYPES, Binding, BoundArgument
+from triton_runtime.arguments import ArgumentChecks, is_tensor
+from triton_runtime.binding import TRITON_TYPES, Binding, BoundArgument, native_constant
 from triton_runtime.errors import KernelError, KernelIndexError, LaunchError
 from triton_runtime.grids import Grid
 from triton_runtime.interp.rewrite import Rewriter
 from triton_runtime.interp.world import interpreting
 from triton_runtime.protocols import Launchable
-from triton_runtime.source import check_parameters, load_function
+from triton_runtime.source import load_checked
 from wrapper_ir import ir
 from wrapper_ir.plugins.protocols import LoadedKernel
-
-# Any: Triton's interpreter has no types, and a tensor is any object with an address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +40,7 @@ class InterpreterDriver:
             raise KernelError(
                 "TR107", f"kernel '{kernel.name}': Triton's interpreter has no memory on {device}"
             )
-        function = load_function(kernel.name, kernel.source, kernel.entry, self.folder)
-        check_parameters(kernel, function.arg_names)
+        function = load_checked(kernel.name, kernel.source, kernel.entry, self.folder, kernel.order)
         rewriter = Rewriter()
         return _Launcher(
             kernel=kernel,
@@ -61,7 +57,7 @@ class _Launcher:
     kernel: ir.TritonKernel
     binding: Binding
     grid: Grid
-    function: Callable[..., Any]
+    function: FunctionType
     rewriter: Rewriter
     checks: ArgumentChecks
 
@@ -85,9 +81,11 @@ class _Launcher:
             except Exception as error:
                 raise self._failed(error) from error
 
-    def _named(self, args: tuple[object, ...]) -> dict[str, Any]:
+    def _named(self, args: tuple[object, ...]) -> dict[str, object]:
         """The function's arguments by name."""
-        arguments: dict[str, Any] = {name: _constant(value) for name, value in self.binding.constants}
+        arguments: dict[str, object] = {
+            name: native_constant(value) for name, value in self.binding.constants
+        }
         for argument in self.binding.arguments:
             arguments[argument.name] = _value(argument, args[argument.position])
         return arguments
@@ -104,15 +102,7 @@ class _Launcher:
         )
 
 
-def _constant(value: object) -> object:
-    import triton.language as tl
-
-    if isinstance(value, tuple):
-        return tuple(map(_constant, value))
-    return tl.str_to_ty(TRITON_TYPES[value], None) if isinstance(value, ir.DType) else value
-
-
-def _value(argument: BoundArgument, arg: Any) -> Any:
+def _value(argument: BoundArgument, arg: object) -> object:
     """Converts one argument to the interpreter's tensor: an address, a number of the definition's type, or a
     descriptor.
     """
@@ -126,6 +116,8 @@ def _value(argument: BoundArgument, arg: Any) -> Any:
             return tl.tensor(interpreter.interpreter_builder.cast_impl(single, element), element)
         data = np.array([arg]).astype(interpreter._get_np_dtype(element))
         return tl.tensor(interpreter.TensorHandle(data, element), element)
+    # the checks refuse other objects
+    assert is_tensor(arg)
     pointer = tl.pointer_type(element)
     address = np.array([arg.data_ptr()], dtype=np.uint64)
     base = tl.tensor(interpreter.TensorHandle(address, pointer), pointer)

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from triton_runtime.interp import special
+from triton_runtime.interp.objects import Array
 
-# Any: arrays of any element type; Triton's tables of these functions define the arguments
-Anys = npt.NDArray[Any]
-Function = Callable[..., Any]
+Function = Callable[..., Array]
+"""A device function; Triton's tables define its arguments."""
 
 _NEAREST: dict[str, Function] = {
     "add": np.add,
@@ -30,13 +28,19 @@ _NEAREST: dict[str, Function] = {
 }
 """Arithmetic with rounding to nearest; device functions with other rounding modes are omitted."""
 
+
+def _of_numpy(names: str, prefix: str = "") -> dict[str, Function]:
+    return {prefix + name: getattr(np, name) for name in names.split()}
+
+
 _FLOATS: dict[str, Function] = {
-    **{name: getattr(np, name) for name in ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "cbrt")},
-    **{name: getattr(np, name) for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "floor", "ceil", "trunc", "rint")},
-    **{f"a{name}": getattr(np, f"arc{name}") for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "tan2")},
-    **{f"fast_{name}": getattr(np, name) for name in ("sin", "cos", "tan", "tanh", "exp", "log", "log2", "log10")},
-    **{name: getattr(np, name) for name in ("hypot", "copysign", "fmod", "fabs")},
-    **{name: getattr(special, name) for name in ("erf", "erfc", "erfcx", "erfinv", "erfcinv", "lgamma", "normcdf", "normcdfinv")},
+    **_of_numpy("exp exp2 expm1 log log2 log10 log1p sqrt cbrt floor ceil trunc rint"),
+    **_of_numpy("sin cos tan sinh cosh tanh hypot copysign fmod fabs"),
+    **_of_numpy("sin cos tan tanh exp log log2 log10", prefix="fast_"),
+    **{f"a{name}": getattr(np, f"arc{name}") for name in ["sin", "cos", "tan", "sinh", "cosh", "tanh", "tan2"]},
+    "erf": special.erf, "erfc": special.erfc, "erfcx": special.erfcx, "erfinv": special.erfinv,
+    "erfcinv": special.erfcinv, "lgamma": special.lgamma, "normcdf": special.normcdf,
+    "normcdfinv": special.normcdfinv,
     "tgamma": special.gamma,
     "nearbyint": np.rint,
     "round": lambda x: np.copysign(np.floor(np.abs(x) + (np.abs(x) < 2.0**52) * 0.5), x),
@@ -46,14 +50,14 @@ _FLOATS: dict[str, Function] = {
     "rcbrt": lambda x: 1 / np.cbrt(x),
     "sinpi": lambda x: _of_half_turns(x, 0.0),
     "cospi": lambda x: _of_half_turns(x, 0.5),
-    "pow": lambda x, y: np.float_power(x, y),
+    "pow": np.float_power,
     "powi": lambda x, n: np.float_power(x, n.astype(np.float64)),
-    "fast_pow": lambda x, y: np.float_power(x, y),
+    "fast_pow": np.float_power,
     "fdim": lambda x, y: np.where(x > y, x - y, np.where(np.isnan(x) | np.isnan(y), np.nan, 0.0)),
     "remainder": lambda x, y: _remainder(x, y),
     "fma": lambda x, y, z: x * y + z,
-    "ldexp": lambda x, n: np.ldexp(x, n),
-    "scalbn": lambda x, n: np.ldexp(x, n),
+    "ldexp": np.ldexp,
+    "scalbn": np.ldexp,
     "logb": lambda x: np.where(x == 0, -np.inf, np.where(np.isinf(x), np.inf, np.frexp(x)[1] - 1.0 + 0 * x)),
     "saturate": lambda x: np.where(np.isnan(x), 0.0, np.clip(x, 0.0, 1.0)),
     "rhypot": lambda x, y: 1 / np.hypot(x, y),
@@ -101,19 +105,21 @@ _OTHERS: dict[str, Function] = {
     "longlong_as_double": lambda x: x.view(np.float64), "double_as_longlong": lambda x: x.view(np.int64),
     "double2loint": lambda x: x.view(np.int64).astype(np.int32),
     "double2hiint": lambda x: (x.view(np.int64) >> 32).astype(np.int32),
-    "hiloint2double": lambda hi, lo: ((hi.astype(np.int64) << 32) | (lo.astype(np.int64) & 0xFFFFFFFF)).view(np.float64),
+    "hiloint2double": lambda hi, lo: (
+        (hi.astype(np.int64) << 32) | (lo.astype(np.int64) & 0xFFFFFFFF)
+    ).view(np.float64),
 }  # fmt: skip
 """Functions with other argument or result types, which keep the type of their arguments."""
 
 _CONVERSION = re.compile(r"(float|double|int|uint|ll|ull)2(float|double|int|uint|ll|ull)_(rn|rz|rd|ru)")
 _ROUNDED: Mapping[str, Function] = {"rn": np.rint, "rz": np.trunc, "rd": np.floor, "ru": np.ceil}
-_WHOLE: Mapping[str, type[np.integer[Any]]] = {
+_WHOLE: Mapping[str, type[np.integer]] = {
     "int": np.int32,
     "uint": np.uint32,
     "ll": np.int64,
     "ull": np.uint64,
 }
-_TOWARDS: Mapping[str, Callable[[Anys], Anys]] = {
+_TOWARDS: Mapping[str, Callable[[Array], Array]] = {
     "rd": lambda exact: np.full_like(exact, -np.inf),
     "ru": lambda exact: np.full_like(exact, np.inf),
     "rz": lambda exact: np.zeros_like(exact),
@@ -141,7 +147,7 @@ def find(symbol: str) -> Function | None:
 
 
 def _in_double(function: Function) -> Function:
-    def compute(*args: Anys) -> Anys:
+    def compute(*args: Array) -> Array:
         doubles = [a.astype(np.float64) if a.dtype.kind == "f" else a for a in args]
         return np.asarray(function(*doubles))
 
@@ -160,12 +166,12 @@ def _conversion(source: str, target: str, mode: str) -> Function | None:
     return None
 
 
-def _as(x: Anys, source: str) -> Anys:
+def _as(x: Array, source: str) -> Array:
     """Converts the signed arguments of Triton's tables to the source type."""
     return x.astype(_WHOLE[source]) if source in _WHOLE else x
 
 
-def _saturated(x: Anys, kind: type[np.integer[Any]]) -> Anys:
+def _saturated(x: Array, kind: type[np.integer]) -> Array:
     """Converts doubles to integers of a type: the nearest representable one, 0 for NaN."""
     limits = np.iinfo(kind)
     low, high = float(limits.min), float(limits.max)
@@ -174,7 +180,7 @@ def _saturated(x: Anys, kind: type[np.integer[Any]]) -> Anys:
     return np.where(np.isnan(x), kind(0), result)
 
 
-def _to_single(exact: Anys, mode: str) -> Anys:
+def _to_single(exact: Array, mode: str) -> Array:
     """Rounds doubles to single precision in a direction."""
     rounded = exact.astype(np.float32)
     if mode == "rn":
@@ -187,7 +193,7 @@ def _to_single(exact: Anys, mode: str) -> Anys:
     return np.where(beyond, np.nextafter(rounded, goal.astype(np.float32)), rounded)
 
 
-def _of_half_turns(x: Anys, ahead: float) -> Anys:
+def _of_half_turns(x: Array, ahead: float) -> Array:
     """sin(pi * (x + ahead)), exact if x is a multiple of one half."""
     turned = np.fmod(x, 2.0) + ahead
     near = np.rint(2 * turned)
@@ -196,7 +202,7 @@ def _of_half_turns(x: Anys, ahead: float) -> Anys:
     return np.choose(quarter, [np.sin(rest), np.cos(rest), -np.sin(rest), -np.cos(rest)])
 
 
-def _remainder(x: Anys, y: Anys) -> Anys:
+def _remainder(x: Array, y: Array) -> Array:
     """IEEE remainder: to the nearest multiple, ties to the even one."""
     rest = np.fmod(x, y)
     size = np.abs(y)
@@ -206,7 +212,7 @@ def _remainder(x: Anys, y: Anys) -> Anys:
     return np.where(np.isinf(y) & np.isfinite(x), x, np.copysign(result, np.where(result == 0, x, result)))
 
 
-def _by_order(function: Callable[[int, Any], Any], n: Anys, x: Anys) -> Anys:
+def _by_order(function: Callable[[int, Array], Array], n: Array, x: Array) -> Array:
     orders, x = np.broadcast_arrays(n, x)
     result = np.zeros(x.shape)
     for order in np.unique(orders):
@@ -217,22 +223,22 @@ def _by_order(function: Callable[[int, Any], Any], n: Anys, x: Anys) -> Anys:
 # --- whole numbers
 
 
-def _unsigned(x: Anys) -> Anys:
+def _unsigned(x: Array) -> Array:
     return x.view(np.dtype(f"u{x.dtype.itemsize}"))
 
 
-def _leading_zeros(x: Anys) -> Anys:
+def _leading_zeros(x: Array) -> Array:
     bits = x.dtype.itemsize * 8
     count = np.vectorize(lambda v: bits - int(v).bit_length(), otypes=[np.int32])
     return np.asarray(count(_unsigned(x)))
 
 
-def _first_one(x: Anys) -> Anys:
+def _first_one(x: Array) -> Array:
     find_one = np.vectorize(lambda v: (int(v) & -int(v)).bit_length(), otypes=[np.int32])
     return np.asarray(find_one(_unsigned(x)))
 
 
-def _reversed_bits(x: Anys) -> Anys:
+def _reversed_bits(x: Array) -> Array:
     unsigned = _unsigned(x)
     bits = x.dtype.itemsize * 8
     result = np.zeros_like(unsigned)
@@ -243,18 +249,18 @@ def _reversed_bits(x: Anys) -> Anys:
     return result.view(x.dtype)
 
 
-def _high_half(x: Anys, y: Anys) -> Anys:
+def _high_half(x: Array, y: Array) -> Array:
     bits = x.dtype.itemsize * 8
     high = np.vectorize(lambda a, b: (int(a) * int(b)) >> bits, otypes=[x.dtype])
     return np.asarray(high(x, y))
 
 
-def _low24(x: Anys) -> Anys:
+def _low24(x: Array) -> Array:
     """The lower 24 bits, as a signed number."""
     return (x << 8) >> 8
 
 
-def _byte_perm(x: Anys, y: Anys, selector: Anys) -> Anys:
+def _byte_perm(x: Array, y: Array, selector: Array) -> Array:
     both = (_unsigned(y).astype(np.uint64) << np.uint64(32)) | _unsigned(x).astype(np.uint64)
     positions = _unsigned(selector).astype(np.uint64)
     result = np.zeros_like(both)

@@ -5,14 +5,11 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from types import FunctionType
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from triton.runtime.jit import JITFunction
-
-# Any: arguments and results belong to Triton, which has no types
-Interpreted = Callable[..., Any]
 
 
 class Rewriter:
@@ -22,17 +19,17 @@ class Rewriter:
     """
 
     def __init__(self) -> None:
-        self._done: dict[Callable[..., Any], Interpreted] = {}  # Any: see above
+        self._done: dict[FunctionType, FunctionType] = {}
 
-    def __call__(self, function: JITFunction) -> Interpreted:
+    def __call__(self, function: JITFunction) -> FunctionType:
         """The interpreter's version of `function`."""
-        raw: Callable[..., Any] = function.fn  # Any: see above
+        raw: FunctionType = function.fn
         if raw not in self._done:
             self._done[raw] = _rewritten(raw)
         return self._done[raw]
 
 
-def _rewritten(raw: Callable[..., Any]) -> Interpreted:  # Any: see above
+def _rewritten(raw: FunctionType) -> FunctionType:
     from triton.runtime import interpreter
 
     lines, first = inspect.getsourcelines(raw)
@@ -46,5 +43,5 @@ def _rewritten(raw: Callable[..., Any]) -> Interpreted:  # Any: see above
     ast.increment_lineno(tree, first - 1)
     names = {**raw.__globals__, "interpreter_semantic": interpreter.interpreter_semantic}
     exec(compile(tree, raw.__code__.co_filename, "exec", dont_inherit=True), names)
-    rewritten: Interpreted = names[definition.name]
+    rewritten: FunctionType = names[definition.name]
     return rewritten

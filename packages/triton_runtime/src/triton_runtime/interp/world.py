@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 
@@ -17,8 +16,6 @@ from triton_runtime._compat import LANGUAGE
 from triton_runtime.interp import combine
 from triton_runtime.interp.builder import Completed
 from triton_runtime.interp.rewrite import Rewriter
-
-# Any: Triton's interpreter has no types
 
 
 @contextmanager
@@ -48,9 +45,9 @@ def interpreting(rewriter: Rewriter) -> Iterator[None]:
         before = [(thing, dict(vars(thing))) for thing in (*touched, JITFunction)]
         try:
             interpreter._patch_lang(SimpleNamespace(__globals__={"tl": tl, "core": tl.core}))
-            _replace_language(tl)
-            Completed(interpreter, builder).install()
-            _replace_device_functions(interpreter, cuda, generic)
+            _replace_language()
+            Completed(builder).install()
+            _replace_device_functions()
             JITFunction.__call__ = lambda self, *args, **kwargs: rewriter(self)(*args, **kwargs)
             yield
         finally:
@@ -58,7 +55,7 @@ def interpreting(rewriter: Rewriter) -> Iterator[None]:
                 _put_back(thing, names)
 
 
-def _put_back(thing: Any, names: dict[str, Any]) -> None:
+def _put_back(thing: object, names: dict[str, object]) -> None:
     now = dict(vars(thing))
     for name in now.keys() - names.keys():
         delattr(thing, name)
@@ -67,7 +64,9 @@ def _put_back(thing: Any, names: dict[str, Any]) -> None:
             setattr(thing, name, value)
 
 
-def _replace_language(tl: Any) -> None:
+def _replace_language() -> None:
+    import triton.language as tl
+
     for module in (tl, tl.core):
         module.reduce = combine.reduce
         module.associative_scan = combine.scan
@@ -75,8 +74,12 @@ def _replace_language(tl: Any) -> None:
     tl.tensor.__index__ = lambda self: int(self.handle.data.reshape(-1)[0])
 
 
-def _replace_device_functions(interpreter: Any, cuda: Any, generic: Any) -> None:
+def _replace_device_functions() -> None:
     """Maps names of libdevice to CUDA's functions, which select a symbol by type."""
+    from triton.language.extra import libdevice as generic
+    from triton.language.extra.cuda import libdevice as cuda
+    from triton.runtime import interpreter
+
     semantic = interpreter.interpreter_semantic
     for name, function in list(vars(cuda).items()):
         if (
@@ -90,8 +93,8 @@ def _replace_device_functions(interpreter: Any, cuda: Any, generic: Any) -> None
                 setattr(generic, name, bound)
 
 
-def _with_semantic(function: Callable[..., Any], semantic: Any) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
+def _with_semantic(function: Callable[..., object], semantic: object) -> Callable[..., object]:
+    def call(*args: object, **kwargs: object) -> object:
         return function(*args, **{**kwargs, "_semantic": semantic})
 
     return call

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self, TypeGuard
 
 from wrapper_ir import ir
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-# Any in this file: the arguments of a launch, tensors and numbers.
 
 
 class Preserved:
@@ -27,12 +25,12 @@ class Preserved:
     def __init__(
         self,
         params: Sequence[ir.KernelParam],
-        args: Sequence[Any],
+        args: Sequence[object],
         budget: int,
         restore: Collection[str] = (),
         reset: Collection[str] = (),
     ) -> None:
-        tensors = {p.name: (p, a) for p, a in zip(params, args) if hasattr(a, "untyped_storage")}
+        tensors = {p.name: (p, a) for p, a in zip(params, args) if _is_tensor(a)}
         read = {_key(a) for p, a in tensors.values() if p.access.reads}
         self._copies: list[tuple[Tensor, Tensor]] = []
         self._reset = [tensors[name][1] for name in reset if name in tensors]
@@ -68,6 +66,10 @@ class Preserved:
         self, kind: type[BaseException] | None, error: BaseException | None, place: TracebackType | None
     ) -> None:
         self._restore()
+
+
+def _is_tensor(argument: object) -> TypeGuard[Tensor]:
+    return hasattr(argument, "untyped_storage")
 
 
 def _key(tensor: Tensor) -> int:

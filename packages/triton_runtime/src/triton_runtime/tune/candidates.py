@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
+from triton_runtime.errors import TuningError
 from wrapper_ir import ir
 from wrapper_ir.expr import print_expr
 
@@ -43,6 +44,16 @@ def config_of(kernel: ir.TritonKernel, key: str) -> ir.TritonConfig | None:
         if config_key(candidate) == key:
             return candidate
     return None
+
+
+def measured_config(kernel: ir.TritonKernel, key: str) -> ir.TritonConfig:
+    """The config of measurements with the name `key`. Raises TuningError TR601 if the kernel lacks it."""
+    config = config_of(kernel, key)
+    if config is None:
+        raise TuningError(
+            "TR601", f"the measurements have a config that @{kernel.name} does not: {key}", hint="tune again"
+        )
+    return config
 
 
 def with_config(kernel: ir.TritonKernel, config: ir.TritonConfig) -> ir.TritonKernel:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
 
 from triton_runtime.tune.tuner import Tuner
 from wrapper_ir import ir
@@ -23,7 +22,7 @@ class TunedLaunch:
         self._lock = threading.Lock()
         self._loaded: LoadedKernel | None = None
 
-    def __call__(self, *args: Any) -> None:  # Any: tensors and numbers
+    def __call__(self, *args: object) -> None:
         """Launches; tunes first if the config is unknown.
 
         Raises errors of tuning, loading and launching; a launch after a failure retries.
@@ -34,6 +33,6 @@ class TunedLaunch:
                 loaded = self._loaded = self._loaded or self._chosen(args)
         loaded(*args)
 
-    def _chosen(self, args: tuple[Any, ...]) -> LoadedKernel:
+    def _chosen(self, args: tuple[object, ...]) -> LoadedKernel:
         self.config = self._tuner.choose(self.kernel, args)
         return self._load(self.kernel, self.config)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
 
 from triton_runtime.tune.measure import Timer
 from wrapper_ir import ir
+
+if TYPE_CHECKING:
+    from torch import Event, Tensor
 
 _MIN_FLUSH = 1 << 20
 _FLUSHES = 2
@@ -36,6 +39,17 @@ class HostTimer:
         return time.perf_counter() - start
 
 
+class _DeviceModule(Protocol):
+    """Functions of torch's module for a device type, such as `torch.cuda`."""
+
+    @property
+    def Event(self) -> type[Event]: ...
+
+    def get_device_properties(self, device: int | None) -> object: ...
+
+    def synchronize(self, device: int | None) -> None: ...
+
+
 class StreamTimer:
     """Times queued work between two events of the device.
 
@@ -47,15 +61,15 @@ class StreamTimer:
         self.device = device
         self._last = -_IDLE
 
-    # Any: torch's module for the device, and its objects
     @cached_property
-    def _module(self) -> Any:
+    def _module(self) -> _DeviceModule:
         import torch
 
-        return torch.get_device_module(self.device.type)
+        module: _DeviceModule = torch.get_device_module(self.device.type)
+        return module
 
     @cached_property
-    def _cold(self) -> Any:
+    def _cold(self) -> Tensor:
         import torch
 
         properties = self._module.get_device_properties(self.device.index)

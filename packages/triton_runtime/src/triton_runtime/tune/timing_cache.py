@@ -48,7 +48,7 @@ class TimingCache:
         self.device = device
         self.measurements = measurements or Measurements()
         self.sources: Counter[Source] = Counter()
-        """How many entries came from each source."""
+        """The number of entries from each source."""
         self._gather = gather
         self._lock = threading.RLock()
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
 
 from triton_runtime.errors import TuningError
 from triton_runtime.protocols import ByteStore
 from triton_runtime.tune.arguments import Preserved
-from triton_runtime.tune.candidates import config_key, config_of, neighbours, with_config
+from triton_runtime.tune.candidates import config_key, config_of, measured_config, neighbours, with_config
 from triton_runtime.tune.decide import NOISE
 from triton_runtime.tune.measure import MeasureOptions, Timer, attempt, measure, reason
 from triton_runtime.tune.measurements import Entry, TuningKey
@@ -20,7 +20,6 @@ from wrapper_ir.json.kernel_hash import content_hash
 from wrapper_ir.plugins.protocols import LoadedKernel
 
 _LOG = logging.getLogger(__name__)
-# Any in this file: arguments of launches, tensors and numbers.
 
 LoadEach = Callable[[Sequence[ir.TritonKernel]], Sequence[LoadedKernel | Exception]]
 """Compiles and loads kernels with one config each, possibly in parallel; returns kernels or errors."""
@@ -64,13 +63,13 @@ class Tuner:
         self._store = store
         self._chosen: dict[TuningKey, ir.TritonConfig] = {}
 
-    def key(self, kernel: ir.TritonKernel, args: Sequence[Any]) -> TuningKey:
+    def key(self, kernel: ir.TritonKernel, args: Sequence[object]) -> TuningKey:
         """The key of a choice: the kernel, and the numbers among these arguments (including those of the
         grid).
         """
         return self.timings.key(content_hash(kernel), [a for a in args if isinstance(a, int | float)])
 
-    def choose(self, kernel: ir.TritonKernel, args: Sequence[Any]) -> ir.TritonConfig:
+    def choose(self, kernel: ir.TritonKernel, args: Sequence[object]) -> ir.TritonConfig:
         """Chooses the config for these arguments: measures unless the measurements or the store has times.
 
         Afterwards tensors are unchanged, except for those that the kernel only writes. Raises TuningError
@@ -88,10 +87,10 @@ class Tuner:
             self._chosen[key] = self._config(kernel, entry)
         return self._chosen[key]
 
-    def replay(self, kernel: ir.TritonKernel, args: Sequence[Any]) -> ir.TritonConfig:
-        """The choice that follows from the measurements, for these numbers or the nearest ones; measures nothing.
+    def replay(self, kernel: ir.TritonKernel, args: Sequence[object]) -> ir.TritonConfig:
+        """Returns the choice by the measurements of these numbers, or the nearest ones; never measures.
 
-        The first config if the measurements lack the kernel.
+        Returns the first config if the measurements lack the kernel.
         """
         entry = self.timings.measurements.find(self.key(kernel, args))
         return kernel.configs[0] if entry is None or not entry.times else self._config(kernel, entry)
@@ -103,13 +102,7 @@ class Tuner:
             reasons = "".join(f"\n  {key}: {why}" for key, why in entry.failed.items())
             raise TuningError("TR602", f"no config of @{kernel.name} runs:{reasons}")
         decision = entry.decision(self.options.noise)
-        config = config_of(kernel, decision.winner)
-        if config is None:
-            raise TuningError(
-                "TR601",
-                f"the measurements have a config that @{kernel.name} does not: {decision.winner}",
-                hint="tune again",
-            )
+        config = measured_config(kernel, decision.winner)
         _LOG.info(
             "@%s: %s of %d configs%s; means in us: %s",
             kernel.name,
@@ -128,7 +121,7 @@ class Tuner:
     def _scales(self, kernel: ir.TritonKernel) -> bool:
         return self._derive is not None and ir.Derivation.SCALED_REDUCTION in kernel.derive
 
-    def _tune(self, kernel: ir.TritonKernel, args: Sequence[Any]) -> Entry:
+    def _tune(self, kernel: ir.TritonKernel, args: Sequence[object]) -> Entry:
         more = self._derive(kernel) if self._derive is not None and self._scales(kernel) else ()
         with Preserved(kernel.params, args, self.options.budget, kernel.restore, kernel.reset) as preserved:
             entry = self._measured(kernel, (*kernel.configs, *more), args, preserved)
@@ -140,12 +133,14 @@ class Tuner:
         self,
         kernel: ir.TritonKernel,
         configs: Sequence[ir.TritonConfig],
-        args: Sequence[Any],
+        args: Sequence[object],
         preserved: Preserved,
     ) -> Entry:
         keys = tuple(map(config_key, configs))
         loaded = self._load_each([with_config(kernel, config) for config in configs])
-        runs = {k: _bind(f, args) for k, f in zip(keys, loaded, strict=True) if not isinstance(f, Exception)}
+        runs = {
+            k: partial(f, *args) for k, f in zip(keys, loaded, strict=True) if not isinstance(f, Exception)
+        }
         failed = {k: reason(f) for k, f in zip(keys, loaded, strict=True) if isinstance(f, Exception)}
         able, refused = attempt(runs, preserved.ready)
         times = measure(
@@ -154,7 +149,7 @@ class Tuner:
         return Entry.of_seconds(keys, times, failed | refused)
 
     def _descended(
-        self, kernel: ir.TritonKernel, entry: Entry, args: Sequence[Any], preserved: Preserved
+        self, kernel: ir.TritonKernel, entry: Entry, args: Sequence[object], preserved: Preserved
     ) -> Entry:
         """Moves from the best config to its best neighbour while that is faster by more than noise."""
         for _ in range(self.options.steps):
@@ -167,10 +162,6 @@ class Tuner:
             if self._config(kernel, entry) == best:
                 break
         return entry
-
-
-def _bind(kernel: LoadedKernel, args: Sequence[Any]) -> Callable[[], object]:
-    return lambda: kernel(*args)
 
 
 def _joined(entry: Entry, other: Entry) -> Entry:

@@ -206,7 +206,7 @@ class KernelTuner(Protocol):
         *,
         machine: Machine[Any] | None = None,
         others: Sequence[Artifact] = (),
-        given: Mapping[str, int] | None = None,
+        symbols: Mapping[str, int] | None = None,
         inputs: Sequence[Any] | None = None,
         assume: bool = True,
     ) -> Artifact:
@@ -214,7 +214,7 @@ class KernelTuner(Protocol):
 
         Candidates without a time in this artifact or in `others` are measured on `machine`. Without a
         machine, nothing is measured and no device is required. `inputs` are flat arguments of `main` for the
-        measurement, `given` values of symbols. Symbols with neither a value nor a hint are assumed; without
+        measurement, `symbols` values of symbols. Those with neither a value nor a hint are assumed; without
         `assume`, launches that depend on them are skipped with a warning.
         """
 

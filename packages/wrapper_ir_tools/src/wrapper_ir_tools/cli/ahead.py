@@ -24,7 +24,7 @@ def compiled_artifact(artifact: Artifact, candidates: bool, archs: Sequence[str]
 
 
 def tuned_artifact(
-    artifact: Artifact, machine_name: str | None, others: Sequence[Artifact], given: Mapping[str, int]
+    artifact: Artifact, machine_name: str | None, others: Sequence[Artifact], symbols: Mapping[str, int]
 ) -> Artifact:
     """Tunes the artifact with each of its kernels' runtimes that can; measures nothing if `machine_name` is
     None.
@@ -36,7 +36,7 @@ def tuned_artifact(
         for kind in kernels_by_runtime(artifact.program.kernels):
             runtime = kernel_runtime(kind)
             if isinstance(runtime, KernelTuner):
-                artifact = runtime.tune(artifact, machine=machine, others=others, given=given)
+                artifact = runtime.tune(artifact, machine=machine, others=others, symbols=symbols)
     return artifact
 
 
