@@ -73,7 +73,7 @@ def run_pipeline(
     # Imported here: the verifier is not needed to run a pass.
     from wrapper_ir.verifier import check
 
-    passes = parse_pipeline(pipeline) if isinstance(pipeline, str) else tuple(pipeline)
+    passes = _passes(pipeline)
     before = Analyses.of(program, analyses)
     if verify:
         mended = passes[0].repairs if passes else frozenset[str]()
@@ -95,9 +95,13 @@ def run_pipeline(
 
 def run_on_artifact(artifact: Artifact, pipeline: str | Iterable[Pass]) -> Artifact:
     """As `run_pipeline`, for an artifact: signature and binaries change with the program."""
-    for step in parse_pipeline(pipeline) if isinstance(pipeline, str) else tuple(pipeline):
+    for step in _passes(pipeline):
         artifact = step.around(artifact, run_pipeline(artifact.program, (step,)))
     return artifact
+
+
+def _passes(pipeline: str | Iterable[Pass]) -> tuple[Pass, ...]:
+    return parse_pipeline(pipeline) if isinstance(pipeline, str) else tuple(pipeline)
 
 
 def _describe(field: dataclasses.Field[object]) -> str:
@@ -124,14 +128,14 @@ def _make(name: str, options: str) -> Pass:
 def _value(name: str, key: str, text: str, default: object) -> object:
     """`text` as a value of the default's own type; without a default, a number."""
     try:
-        if isinstance(default, bool):
-            return {"true": True, "false": False}[text]
-        if default is None or isinstance(default, int):
-            return int(text)
-        return (
-            type(default)(text)
-            if isinstance(default, enum.Enum)
-            else text.removeprefix('"').removesuffix('"')
-        )
+        match default:
+            case bool():
+                return {"true": True, "false": False}[text]
+            case None | int():
+                return int(text)
+            case enum.Enum():
+                return type(default)(text)
+            case _:
+                return text.removeprefix('"').removesuffix('"')
     except (KeyError, ValueError) as error:
         raise PassError("WIR803", f"pass {name}: bad value {text!r} for option {key}") from error

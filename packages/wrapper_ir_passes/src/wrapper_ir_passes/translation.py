@@ -72,7 +72,7 @@ def _owned(function: ir.Function) -> set[int]:
 
 
 def _zeroed_once(function: ir.Function) -> int:
-    return sum(isinstance(op, ir.AllocStorage) and op.zero is ir.ZeroMode.ONCE for op in function.body)
+    return sum(op.zero is ir.ZeroMode.ONCE for op in function.ops_of(ir.AllocStorage))
 
 
 def _params(function: ir.Function) -> list[ir.Param]:
@@ -102,7 +102,7 @@ class _Run:
         self.handles: dict[ir.Value, Number] = {}
         """Numbers of values that are not tensors."""
         self.symbols: dict[str, Number] = {}
-        self.seen: list[tuple[str, Number]] = []
+        self.observed: list[tuple[str, Number]] = []
 
     def number(self, *key: Hashable) -> Number:
         return self.numbers.setdefault(key, len(self.numbers))
@@ -124,8 +124,8 @@ class _Run:
         visible = [p for i, p in enumerate(params) if i not in ended] + state
         for what, value in visible:
             if ir.is_tensor(value):
-                self.seen.append((f"the final content of {what}", self.read(value)))
-        return self.seen
+                self.observed.append((f"the final content of {what}", self.read(value)))
+        return self.observed
 
     def begin(self, value: ir.Value, number: Number) -> None:
         """Sets the initial content of a value."""
@@ -136,35 +136,40 @@ class _Run:
             self.handles[value] = number
 
     def step(self, op: ir.Op, effects: ir.Effects) -> None:
-        if isinstance(op, ir.EndOp | ir.Comment | ir.DebugValue | ir.View):
-            return
-        if isinstance(op, ir.Allocation):
-            parts = self.contents[op.result] = WrittenParts()
-            if op.zero is not ir.ZeroMode.NONE:
-                parts.add(Part(Int(0), op.result.type.nbytes, self.number("zero")))
-            return
-        sees = self.sign(op, effects)
-        if isinstance(op, ir.Define):
-            self.symbols[op.symbol] = sees
-        elif isinstance(op, ir.Return):
-            self.seen.append(("the return", sees))
-        elif classes := sorted({c.value for c in effects.classes if c not in _SILENT}):
-            self.seen.append((f"{type(op).__name__} ({', '.join(classes)})", sees))
+        match op:
+            case ir.View() | ir.Free() | ir.Drop() | ir.Comment() | ir.DebugValue():
+                return
+            case ir.AllocStorage() | ir.Slot():
+                parts = self.contents[op.result] = WrittenParts()
+                if op.zero is not ir.ZeroMode.NONE:
+                    parts.add(Part(Int(0), op.result.type.nbytes, self.number("zero")))
+                return
+            case ir.Define(symbol=symbol):
+                sees = self.symbols[symbol] = self.sign(op, {*effects.reads})
+            case ir.Return():
+                sees = self.sign(op, {*effects.reads, *effects.moves})
+                self.observed.append(("the return", sees))
+            case _:
+                sees = self.sign(op, {*effects.reads})
+                if classes := sorted({c.value for c in effects.classes if c not in _SILENT}):
+                    self.observed.append((f"{type(op).__name__} ({', '.join(classes)})", sees))
         for k, value in enumerate([v for v in effects.writes if not ir.is_storage(v)]):
             self.write(value, self.number("write", sees, k))
-        if isinstance(op, ir.Unpack | ir.Wait) and not ir.is_tensor(op.result):
-            self.handles[op.result] = sees
-            return
+        match op:
+            case ir.Unpack(result=result) if not ir.is_tensor(result):
+                self.handles[result] = sees
+                return
+            case _:
+                pass
         for k, value in enumerate(ir.results(op)):
             if value in self.aliasing.owned or not ir.is_tensor(value):
                 self.begin(value, self.number("result", sees, k))
             elif value in self.aliasing.uncertain:
                 self.contents[value].add(Part(Int(0), _extent(value), self.number("result", sees, k)))
 
-    def sign(self, op: ir.Op, effects: ir.Effects) -> Number:
+    def sign(self, op: ir.Op, read: set[ir.Value]) -> Number:
         """Returns the number of an op: its attributes, and for each operand the content that it reads."""
         spec = ir.op_spec(type(op))
-        read = set(effects.reads) | ({*effects.moves} if isinstance(op, ir.Return) else set())
         fields: list[Hashable] = [type(op).__name__]
         operands = (*spec.operands, *spec.nested)
         fields += [self.key(f.get(op), read) for f in operands]
@@ -175,13 +180,15 @@ class _Run:
         return self.number(*fields)
 
     def key(self, x: object, read: set[ir.Value]) -> Hashable:
-        if isinstance(x, tuple):
-            return tuple(
-                self.key(item, read) for item in x if not (isinstance(item, ir.Value) and ir.is_storage(item))
-            )
-        if isinstance(x, ir.Value):
-            return self.operand(x, x in read)
-        return self.expr_key(x, read) if isinstance(x, Expr) else x
+        match x:
+            case tuple():
+                return tuple([self.key(item, read) for item in x if not ir.is_storage(item)])
+            case ir.Value():
+                return self.operand(x, x in read)
+            case Expr():
+                return self.expr_key(x, read)
+            case _:
+                return x
 
     def operand(self, value: ir.Value, content: bool) -> Hashable:
         if ir.is_tensor(value):
@@ -197,10 +204,9 @@ class _Run:
         return (map_atoms(e, lambda _: Int(0), simplify=False), values, symbols)
 
     def type_key(self, value: ir.Value) -> Hashable:
-        type = value.type
-        return None if isinstance(type, ir.TupleType) else type
+        return None if ir.is_results(value) else value.type
 
-    def read(self, value: ir.Value) -> Number:
+    def read(self, value: ir.Value[ir.TensorType]) -> Number:
         """Returns the origin of the bytes under a tensor."""
         sources: list[Hashable] = []
         place = self.places.get(value)
@@ -211,8 +217,8 @@ class _Run:
             if start is None:
                 sources += [(part.size, part.number) for part in parts.all()]
             else:
-                seen = parts.seen(start, size, _layout(value))
-                sources += [(part.start - start, part.size, part.number) for part in seen]
+                visible = parts.seen(start, size, _layout(value))
+                sources += [(part.start - start, part.size, part.number) for part in visible]
         return self.number("content", tuple(sources))
 
     def write(self, value: ir.Value, number: Number) -> None:
@@ -228,10 +234,9 @@ def _extent(value: ir.Value) -> Expr:
     return ir.extent_bytes(value.type) if ir.is_tensor(value) else Int(0)
 
 
-def _layout(value: ir.Value) -> Hashable:
+def _layout(value: ir.Value[ir.TensorType]) -> Hashable:
     """The bytes of a tensor, counted from its first one; None if it has all up to its last one."""
     type = value.type
-    assert isinstance(type, ir.TensorType)
     dims = [d for d in zip(type.strides, type.sizes, strict=True) if d[1] != Int(1)]
     count: Expr = Int(1)
     while (at := next((i for i, (stride, _) in enumerate(dims) if stride == count), None)) is not None:

@@ -48,18 +48,28 @@ class _Needs:
         self.contents |= {p.value for p in function.params if p.ownership is ir.Ownership.BORROWED}
         self.contents |= aliasing.escaped
 
-    def holds(self, op: ir.Op, writes: tuple[ir.Value, ...]) -> bool:
-        """Whether an op's result is needed."""
-        if isinstance(op, ir.Define):
-            return op.symbol in self.symbols
-        if any(r in self.values for r in ir.results(op)):
-            return True
-        return any(root in self.contents for v in writes for root in self.roots.get(v, NO_ROOTS))
+    def is_live(self, op: ir.Op, effects: ir.Effects) -> bool:
+        """Returns whether an op is live."""
+        match op:
+            case ir.Return() | ir.Comment():
+                return True
+            case ir.Define(symbol=symbol):
+                return symbol in self.symbols
+            case _ if effects.classes or not self.values.isdisjoint(ir.results(op)):
+                return True
+            case _:
+                written = (root for v in effects.writes for root in self.roots.get(v, NO_ROOTS))
+                return any(root in self.contents for root in written)
 
-    def add(self, op: ir.Op, read: tuple[ir.Value, ...]) -> None:
+    def add(self, op: ir.Op, effects: ir.Effects) -> None:
         """Marks an op as live, and its operands too."""
+        match op:
+            case ir.Return():
+                reads = ir.operands(op)
+            case _:
+                reads = effects.reads
         self.values.update(ir.operands(op))
-        for value in (*read, *(ir.operands(op) if isinstance(op, ir.Return) else ())):
+        for value in reads:
             self.contents.update(self.roots.get(value, NO_ROOTS))
         for e in ir.exprs(op):
             self.symbols |= e.free_symbols
@@ -86,13 +96,17 @@ def _live_part(function: ir.Function, analyses: Analyses) -> ir.Function:
     binders: dict[ir.Value, dict[int, ir.Op]] = {}
     for position in range(len(function.body) - 1, -1, -1):
         op, effects = function.body[position], aliasing.effects[position]
-        if effects.classes or isinstance(op, ir.Return | ir.Comment) or needs.holds(op, effects.writes):
-            needs.add(op, effects.reads)
+        if needs.is_live(op, effects):
+            needs.add(op, effects)
             live_ops[position] = op
             for value in ir.results(op):
                 live_ops |= binders.get(value, {})
-        elif isinstance(op, ir.Define) and (bound := _binds(op)) is not None:
-            binders.setdefault(bound, {})[position] = op
+            continue
+        match op:
+            case ir.Define() if (bound := _binds(op)) is not None:
+                binders.setdefault(bound, {})[position] = op
+            case _:
+                pass
     return function.with_body(live_ops[position] for position in sorted(live_ops))
 
 
@@ -104,15 +118,13 @@ def without_unused_definitions(analyses: Analyses) -> ir.Program:
     kernels: set[str] = set()
     targets: set[str] = set()
     while pending:
-        for op in pending.pop().body:
-            if isinstance(op, ir.Launch):
-                kernels.add(op.kernel)
-            elif isinstance(op, ir.OperatorCall):
-                targets.add(op.target)
-            for name in ir.callees(op):
-                if name in analyses.functions and name not in reached:
-                    reached[name] = analyses.functions[name]
-                    pending.append(reached[name])
+        function = pending.pop()
+        kernels.update(op.kernel for op in function.ops_of(ir.Launch))
+        targets.update(op.target for op in function.ops_of(ir.CallExtern, ir.CollectiveStart))
+        for name in (name for _, op in ir.calling_ops(function.body) for name in ir.callees(op)):
+            if name in analyses.functions and name not in reached:
+                reached[name] = analyses.functions[name]
+                pending.append(reached[name])
     smaller = program.with_functions(f for f in program.functions if f.name in reached)
     rest = (ir.needed(program.kernels, kernels), tuple(e for e in program.externs if e.name in targets))
     if rest == (program.kernels, program.externs):

@@ -46,9 +46,7 @@ def derive_frees(program: ir.Program, analyses: Analyses | None = None) -> ir.Pr
 
 def strip_frees(program: ir.Program) -> ir.Program:
     """The program without any `Free` or `Drop`."""
-    return program.with_functions(
-        f.with_body(op for op in f.body if not isinstance(op, ir.EndOp)) for f in program.functions
-    )
+    return program.with_functions(f.without(ir.EndOp) for f in program.functions)
 
 
 def _derive(function: ir.Function, analyses: Analyses) -> ir.Function:
@@ -80,10 +78,11 @@ def _given_away(function: ir.Function, aliasing: Aliasing) -> dict[ir.Value, lis
     """Positions at which roots are reused or moved into a callee: no earlier name may be used afterwards."""
     transfers: dict[ir.Value, list[int]] = {}
     for position, op in enumerate(function.body):
-        if isinstance(op, ir.View) and op.mode is ir.ViewMode.REUSE:
-            roots = aliasing.roots.get(op.source, NO_ROOTS)
-        else:
-            roots = moved_roots(op, position, aliasing)
+        match op:
+            case ir.View(source=source, mode=ir.ViewMode.REUSE):
+                roots = aliasing.roots.get(source, NO_ROOTS)
+            case _:
+                roots = moved_roots(op, position, aliasing)
         for root in roots:
             transfers.setdefault(root, []).append(position)
     return transfers

@@ -66,12 +66,11 @@ def _candidates(analyses: Analyses) -> set[ParamKey]:
     Parameters that are returned are excluded.
     """
     program = analyses.program
-    callees: set[str] = set()
-    loops: set[str] = {program.main.name}
-    for op in program.ops:
-        (loops if isinstance(op, ir.WhileLoop) else callees).update(ir.callees(op))
+    callees = {name for op in program.ops_of(ir.Switch, ir.CallSubgraph) for name in ir.callees(op)}
+    loops = {name for op in program.ops_of(ir.WhileLoop) for name in ir.callees(op)}
+    fixed = {program.main.name, *loops, *analyses.get(recorded_functions)}
     params: set[ParamKey] = set()
-    for name in (callees - loops - analyses.get(recorded_functions).keys()) & analyses.functions.keys():
+    for name in (callees - fixed) & analyses.functions.keys():
         origins = analyses.summary(name).results
         returned = {i for origin in origins if origin is not None for i in origin.params}
         for i, param in enumerate(analyses.functions[name].params):
@@ -110,11 +109,10 @@ def _refused(function: ir.Function, analyses: Analyses) -> Iterator[ParamKey]:
         for value in (*ir.operands(op), *ir.results(op)):
             for root in aliasing.roots.get(value, NO_ROOTS):
                 last[root] = position
-                if isinstance(op, ir.CollectiveStart):
-                    shared.add(root)
-    for position, op in enumerate(function.body):
-        if not isinstance(op, ir.Switch | ir.CallSubgraph):
-            continue
+    for start in function.ops_of(ir.CollectiveStart):
+        for value in (*ir.operands(start), *start.results):
+            shared.update(aliasing.roots.get(value, NO_ROOTS))
+    for position, op in function.positions_of(ir.Switch, ir.CallSubgraph):
         roots = [r for v in ir.operands(op) for r in aliasing.roots.get(v, NO_ROOTS)]
         functions = [analyses.functions[name] for name in ir.callees(op) if name in analyses.functions]
         for i, arg in enumerate(op.args):
@@ -126,7 +124,7 @@ def _refused(function: ir.Function, analyses: Analyses) -> Iterator[ParamKey]:
 
 def _own_root(arg: ir.Arg, aliasing: Aliasing) -> ir.Value | None:
     """The function's own storage that surely contains an argument, or None."""
-    if not isinstance(arg, ir.Value) or arg in aliasing.uncertain:
+    if not ir.is_tensor(arg) or arg in aliasing.uncertain:
         return None
     roots = aliasing.roots.get(arg, NO_ROOTS)
     return roots[0] if len(roots) == 1 and roots[0] in aliasing.owned else None

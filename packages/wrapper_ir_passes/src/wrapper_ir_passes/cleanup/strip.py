@@ -10,10 +10,8 @@ from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.plugins.passes import Pass
 
 
-def _without(program: ir.Program, classes: tuple[type[ir.OpBase], ...]) -> ir.Program:
-    return program.with_functions(
-        f.with_body(op for op in f.body if not isinstance(op, classes)) for f in program.functions
-    )
+def _without(program: ir.Program, *classes: type[ir.OpBase]) -> ir.Program:
+    return program.with_functions(f.without(*classes) for f in program.functions)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +33,7 @@ class StripAsserts(Pass):
         classes += [ir.AssertLayout] if self.layouts else []
         classes += [ir.AssertFinite] if self.finite else []
         classes += [ir.AssertExpr] if self.conditions else []
-        return _without(analyses.program, tuple(classes))
+        return _without(analyses.program, *classes)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,4 +45,4 @@ class StripDebug(Pass):
 
     def transform(self, analyses: Analyses) -> ir.Program:
         """The program without them; lifetimes stay as they are."""
-        return _without(analyses.program, (ir.DebugValue, ir.Comment) if self.comments else (ir.DebugValue,))
+        return _without(analyses.program, ir.DebugValue, *((ir.Comment,) if self.comments else ()))

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Set
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.expr import Int
+from wrapper_ir.expr import Int, as_int
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -36,12 +36,13 @@ def why_no_group_memory(
         return f"option groups leaves group {group!r} out"
     if not value.type.device.traits.has_group_memory:
         return f"%{value.name} lies on {value.type.device}, which has no memory of groups"
-    nbytes = ir.extent_bytes(value.type)
-    if not isinstance(nbytes, Int):
-        return f"the size of %{value.name}, {nbytes}, is known at run time only"
-    if nbytes.value < minimum:
+    extent = ir.extent_bytes(value.type)
+    nbytes = as_int(extent)
+    if nbytes is None:
+        return f"the size of %{value.name}, {extent}, is known at run time only"
+    if nbytes < minimum:
         return f"%{value.name} has {nbytes} bytes, fewer than {minimum}"
-    if any(isinstance(op, ir.ForeignMemory) for op in function.body):
+    if function.has(ir.ForeignMemory):
         return "the function takes memory from pools, or moves it under tensors"
     return ""
 
@@ -84,10 +85,16 @@ def origin_of(value: ir.Value, roots: tuple[ir.Value, ...], function: ir.Functio
 
 def operand_of(op: ir.CollectiveStart) -> ir.Value[ir.TensorType]:
     """Returns the operand of a collective of one tensor."""
-    value = op.args[0] if op.args else dict(op.kwargs)["input"]
-    assert isinstance(value, ir.Value)
-    assert ir.is_tensor(value)
-    return value
+    return ir.as_tensor(op.args[0] if op.args else dict(op.kwargs)["input"])
+
+
+def group_size(op: ir.CollectiveStart, analyses: Analyses) -> int | None:
+    """Returns the number of processes of a collective's group; None if it is known at run time only."""
+    match arguments_of(op, analyses)["group_size"]:
+        case Int(size):
+            return size
+        case _:
+            return None
 
 
 def arguments_of(op: ir.OperatorCall, analyses: Analyses) -> Mapping[str, ir.Arg]:

@@ -39,28 +39,34 @@ def escapes(function: ir.Function, analyses: Analyses, storage: ir.Value) -> Ite
     aliasing = analyses.aliasing(function)
     for position, op in enumerate(function.body):
         mine = [v for v in ir.operands(op) if storage in aliasing.roots.get(v, NO_ROOTS)]
-        if not mine or isinstance(op, ir.Free):
+        if not mine:
             continue
         name = f"%{mine[0].name}"
-        if isinstance(op, ir.CallingOp):
-            yield Escape(position, EscapeKind.OTHER, f"{name} is given to another function")
-        if any(ir.is_storage(v) for v in mine) and not isinstance(op, ir.View):
-            yield Escape(position, EscapeKind.OTHER, f"%{storage.name} is given away as a whole")
-        if isinstance(op, ir.Return):
-            yield Escape(position, EscapeKind.OUTPUT, f"{name} is an output")
-        if isinstance(op, ir.CollectiveStart):
-            yield Escape(position, EscapeKind.COLLECTIVE, f"{name} is in another collective")
-        keeper = _keeper(op, position, mine, function, analyses)
-        if keeper:
-            yield Escape(position, EscapeKind.OTHER, f"{keeper} may keep {name}")
+        match op:
+            case ir.Free():
+                continue
+            case ir.View():
+                pass
+            case ir.CallSubgraph() | ir.Switch() | ir.WhileLoop():
+                yield Escape(position, EscapeKind.OTHER, f"{name} is given to another function")
+            case _ if any(map(ir.is_storage, mine)):
+                yield Escape(position, EscapeKind.OTHER, f"%{storage.name} is given away as a whole")
+            case ir.Return():
+                yield Escape(position, EscapeKind.OUTPUT, f"{name} is an output")
+            case ir.CollectiveStart():
+                yield Escape(position, EscapeKind.COLLECTIVE, f"{name} is in another collective")
+            case ir.CallExtern() if keeper := _keeper(op, mine, aliasing.effects[position], analyses):
+                yield Escape(position, EscapeKind.OTHER, f"{keeper} may keep {name}")
+            case _:
+                pass
         if any(aliasing.roots.get(v, NO_ROOTS) != (storage,) for v in mine):
             yield Escape(position, EscapeKind.OTHER, f"{name} may lie in other storages, too")
 
 
-def _keeper(op: ir.Op, position: int, mine: list[ir.Value], function: ir.Function, analyses: Analyses) -> str:
-    """Returns the name of an operator that may keep its arguments."""
-    info = analyses.extern_info.get(op.target) if isinstance(op, ir.CallExtern) else None
+def _keeper(op: ir.CallExtern, mine: list[ir.Value], effects: ir.Effects, analyses: Analyses) -> str:
+    """Returns the name of an operator that may keep these arguments; '' if it keeps none."""
+    info = analyses.extern_info.get(op.target)
     if info is None:
         return ""
-    keeps = any(v in mine for _, v in analyses.aliasing(function).effects[position].may_alias)
+    keeps = any(v in mine for _, v in effects.may_alias)
     return info.schema.name if keeps or gives_up(info.schema) else ""

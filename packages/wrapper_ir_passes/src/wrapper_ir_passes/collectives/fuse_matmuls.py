@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
+from typing import assert_never
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.places import tensor_places
 from wrapper_ir.analysis.streams import crossing_streams
-from wrapper_ir.expr import Int
+from wrapper_ir.expr import Expr, Int
 from wrapper_ir_passes.cleanup.new_names import NewNames
 from wrapper_ir_passes.collectives.collective_forms import Form, with_forms_declared
 from wrapper_ir_passes.collectives.collective_operands import Limits, arguments_of, operand_of
@@ -40,15 +41,18 @@ def fuse_matmuls(analyses: Analyses, limits: Limits) -> tuple[ir.Program, Mappin
     for name in [f.name for f in analyses.program.functions]:
         for result in _collectives(analyses.functions[name]):
             function = analyses.functions[name]
-            position = next(at for at, op in enumerate(function.body) if result in ir.results(op))
-            fusion = fusions[name, result.name] = fusion_of(position, function, analyses, limits)
-            if isinstance(fusion, str):
-                continue
-            body = tuple(
-                _Gather(function, analyses, fusion).body()
-                if isinstance(fusion, GatherFusion)
-                else _scattered(function, analyses, fusion)
-            )
+            starts = function.positions_of(ir.CollectiveStart)
+            position, op = next((at, op) for at, op in starts if result in op.results)
+            fusion = fusions[name, result.name] = fusion_of(position, op, function, analyses, limits)
+            match fusion:
+                case str():
+                    continue
+                case GatherFusion():
+                    body = tuple(_Gather(function, analyses, fusion).body())
+                case ScatterFusion():
+                    body = tuple(_scattered(function, analyses, fusion))
+                case _:
+                    assert_never(fusion)
             functions = (f.with_body(body) if f is function else f for f in analyses.program.functions)
             analyses = Analyses(with_forms_declared(analyses.program.with_functions(functions)))
     return analyses.program, fusions
@@ -58,7 +62,7 @@ def _collectives(function: ir.Function) -> list[ir.Value]:
     return [op.results[0] for op in function.ops_of(ir.CollectiveStart) if op.target in (GATHER, SCATTER)]
 
 
-def _window(source: ir.Value[ir.TensorType], name: str, *sizes: Int) -> ir.View:
+def _window(source: ir.Value[ir.TensorType], name: str, *sizes: Expr) -> ir.View:
     """A view of the same bytes as a matrix."""
     type = ir.TensorType(source.type.dtype, sizes, ir.contiguous_strides(sizes), source.type.device)
     return ir.View(source=source, result=ir.Value(name, type))
@@ -69,11 +73,12 @@ def _without_unused(body: Sequence[ir.Op], names: set[ir.Value]) -> Iterator[ir.
     operands: set[ir.Value] = set()
     ops: list[ir.Op] = []
     for op in reversed(body):
-        results = {*ir.results(op)}
-        if isinstance(op, ir.AllocStorage | ir.View) and results <= names and operands.isdisjoint(results):
-            continue
-        operands.update(ir.operands(op))
-        ops.append(op)
+        match op:
+            case ir.AllocStorage() | ir.View() if op.result in names and op.result not in operands:
+                pass
+            case _:
+                operands.update(ir.operands(op))
+                ops.append(op)
     return reversed(ops)
 
 
@@ -83,13 +88,12 @@ class _Gather:
     def __init__(self, function: ir.Function, analyses: Analyses, fusion: GatherFusion) -> None:
         self.function, self.analyses, self.fusion = function, analyses, fusion
         self.new = NewNames(function, analyses)
-        op = function.body[fusion.position]
-        assert isinstance(op, ir.CollectiveStart)
-        self.op, self.prov = op, op.prov
-        (self.handle,) = op.results
+        self.op, self.prov = fusion.op, fusion.op.prov
+        (self.handle,) = self.op.results
         self.gathered = root_set((self.handle,), function, analyses)
         self.matmuls = {p.position: p for p in fusion.matmuls}
-        self.made: dict[int, ir.Value[ir.TensorType]] = {}
+        self.products: dict[int, ir.Value[ir.TensorType]] = {}
+        """By position of a matmul: the operator's result for it."""
         self.moved: dict[ir.Value, ir.Value] = {}
         self.replaced: set[ir.Value] = set()
         self.is_read = any(map(self.reads, range(fusion.position + 1, len(function.body))))
@@ -104,10 +108,10 @@ class _Gather:
 
     def body(self) -> Iterator[ir.Op]:
         body, fusion = self.function.body, self.fusion
-        between = [at for at in range(fusion.position + 1, fusion.at) if at not in fusion.held]
+        between = [at for at in range(fusion.position + 1, fusion.at) if at not in fusion.delayed]
         before = [*body[: fusion.position], *(body[at] for at in between)]
         before += self.fused({v for op in before for v in ir.results(op)})
-        for at in (*fusion.held, *range(fusion.at, len(body))):
+        for at in (*fusion.delayed, *range(fusion.at, len(body))):
             before += self.after(at)
         return _without_unused(before, self.replaced)
 
@@ -115,11 +119,8 @@ class _Gather:
         """Yields the operator, and names for its results."""
         tensor, matmuls = operand_of(self.op), self.fusion.matmuls
         rows, columns = matmuls[0].left.type.sizes
-        assert isinstance(rows, Int)
-        assert isinstance(columns, Int)
-        size = arguments_of(self.op, self.analyses)["group_size"]
-        assert isinstance(size, Int)
-        window = _window(tensor, self.new(f"{tensor.name}.rows"), Int(rows.value // size.value), columns)
+        share = Int(matmuls[0].rows // self.fusion.size)
+        window = _window(tensor, self.new(f"{tensor.name}.rows"), share, columns)
         if window.result.type != tensor.type:
             yield dataclasses.replace(window, prov=self.prov)
             tensor = window.result
@@ -150,34 +151,32 @@ class _Gather:
 
     def result(self, matmul: Matmul) -> ir.Value[ir.TensorType]:
         """Returns the name of the operator's matmul: that of the replaced op if it has one."""
-        op, result = self.function.body[matmul.position], matmul.result
-        assert isinstance(op, ir.CallExtern)
+        result = matmul.result
         value: ir.Value[ir.TensorType] = (
-            result if op.result else ir.Value(self.new(f"{result.name}.matmul"), result.type)
+            result if matmul.op.result else ir.Value(self.new(f"{result.name}.matmul"), result.type)
         )
-        self.made[matmul.position] = value
+        self.products[matmul.position] = value
         return value
 
     def after(self, at: int) -> Iterator[ir.Op]:
         """Yields the replacement of an op after the operator."""
-        op = self.function.body[at]
-        if at in self.matmuls:
-            yield from self.matmul(self.matmuls[at])
-        elif not self.is_read and isinstance(op, _NAMES) and self.uses(op):
-            return
-        elif isinstance(op, ir.Wait) and op.source is self.handle:
-            yield ir.View(source=self.handle, result=op.result, prov=op.prov)
-        else:
-            yield ir.map_values(op, lambda v: self.moved.get(v, v))
+        match self.function.body[at]:
+            case _ if at in self.matmuls:
+                yield from self.matmul(self.matmuls[at])
+            case (ir.AssertLayout() | ir.View() | ir.Wait()) as op if not self.is_read and self.uses(op):
+                return
+            case ir.Wait(source=source, result=result, prov=prov) if source is self.handle:
+                yield ir.View(source=self.handle, result=result, prov=prov)
+            case op:
+                yield ir.map_values(op, lambda v: self.moved.get(v, v))
 
     def matmul(self, matmul: Matmul) -> Iterator[ir.Op]:
         """Makes later ops use the operator's matmul instead of the storage that the op would write, or copies
         it there.
         """
-        result = self.made[matmul.position]
+        result, prov = self.products[matmul.position], matmul.op.prov
         if result is matmul.result:
             return
-        prov = self.function.body[matmul.position].prov
         later = self.replaceable(matmul)
         if later is None:
             out = self.moved.get(matmul.result, matmul.result)
@@ -201,8 +200,9 @@ class _Gather:
         """
         storage, aliasing = self.root(matmul.result), self.analyses.aliasing(self.function)
         places = self.analyses.get_for(self.function, tensor_places)
-        makers = [op for op in self.function.body if storage in ir.results(op)]
-        if not (makers and isinstance(makers[0], ir.AllocStorage) and self.is_own(makers[0], matmul)):
+        allocations = self.function.ops_of(ir.AllocStorage)
+        allocation = next((op for op in allocations if op.result == storage), None)
+        if allocation is None or not self.is_own(allocation, matmul):
             return None
         for op in self.function.body[matmul.position + 1 :]:
             for value in ir.operands(op):
@@ -228,29 +228,26 @@ class _Gather:
 
 def _scattered(function: ir.Function, analyses: Analyses, fusion: ScatterFusion) -> Iterator[ir.Op]:
     """The function's ops with one operator in place of a reduce-scatter and its operand's matmul."""
-    body, matmul = function.body, fusion.matmul
-    op = body[fusion.position]
-    assert isinstance(op, ir.CollectiveStart)
+    op, matmul, new = fusion.op, fusion.matmul, NewNames(function, analyses)
     (handle,) = op.results
-    arguments, new = arguments_of(op, analyses), NewNames(function, analyses)
-    rows, columns = matmul.result.type.sizes
-    size = arguments["group_size"]
-    assert isinstance(rows, Int)
-    assert isinstance(columns, Int)
-    assert isinstance(size, Int)
     roots = root_set((matmul.result,), function, analyses)
     names = {v for v, own in analyses.aliasing(function).roots.items() if not roots.isdisjoint(own)}
-    part = _window(matmul.result, new(f"{handle.name}.rows"), Int(rows.value // size.value), columns).result
-    args = (matmul.left, matmul.right, arguments["reduce_op"], Int(0), op.group)
+    share = Int(matmul.rows // fusion.size), matmul.result.type.sizes[1]
+    part = _window(matmul.result, new(f"{handle.name}.rows"), *share).result
+    args = (matmul.left, matmul.right, arguments_of(op, analyses)["reduce_op"], Int(0), op.group)
     ops: list[ir.Op] = []
-    for at, other in enumerate(body):
-        if at == fusion.position:
-            ops.append(ir.CallExtern(target=Form.MATMUL_SCATTER.value, args=args, result=part, prov=op.prov))
-            ops.append(ir.View(source=part, result=handle, prov=op.prov))
-        elif isinstance(other, ir.Wait) and other.source is handle:
-            ops.append(ir.View(source=handle, result=other.result, prov=other.prov))
-        elif at != matmul.position and not (
-            isinstance(other, ir.AssertLayout) and not names.isdisjoint(ir.operands(other))
-        ):
-            ops.append(other)
+    for at, other in enumerate(function.body):
+        match other:
+            case _ if at == fusion.position:
+                target = Form.MATMUL_SCATTER.value
+                ops.append(ir.CallExtern(target=target, args=args, result=part, prov=op.prov))
+                ops.append(ir.View(source=part, result=handle, prov=op.prov))
+            case ir.Wait(source=source, result=result, prov=prov) if source is handle:
+                ops.append(ir.View(source=handle, result=result, prov=prov))
+            case ir.AssertLayout() if not names.isdisjoint(ir.operands(other)):
+                pass
+            case _ if at != matmul.position:
+                ops.append(other)
+            case _:
+                pass
     return _without_unused(ops, names)

@@ -18,7 +18,7 @@ from wrapper_ir_passes.collectives.collective_forms import Form, with_forms_decl
 from wrapper_ir_passes.collectives.collective_operands import Limits, operand_of
 from wrapper_ir_passes.collectives.fuse_matmuls import Site, fuse_matmuls
 from wrapper_ir_passes.collectives.lowering_candidates import CollectiveChoice, collective_choices
-from wrapper_ir_passes.collectives.matmul_candidates import Fusion, GatherFusion
+from wrapper_ir_passes.collectives.matmul_candidates import GATHER, Fusion, GatherFusion, ScatterFusion
 
 _LOG = logging.getLogger(__name__)
 
@@ -115,17 +115,20 @@ def _choice(
     unfused: Mapping[Site, CollectiveChoice],
     fusions: Mapping[Site, Fusion],
 ) -> CollectiveChoice:
-    """Returns the form of a collective: fused, or that in `left`, with the reason why it is not fused."""
+    """Returns the form of a collective: fused, or that in `unfused`, with the reason why it is not fused."""
     site = function.name, op.results[0].name
     fusion = fusions.get(site)
     if site not in unfused:
-        form = Form.GATHER_MATMULS if isinstance(fusion, GatherFusion) else Form.MATMUL_SCATTER
+        form = Form.GATHER_MATMULS if op.target == GATHER else Form.MATMUL_SCATTER
         return CollectiveChoice(function.name, position, op, form, str(fusion))
     why = unfused[site].why
-    if isinstance(fusion, str) and fusion != why:
-        why += f"; not fused with matmuls: {fusion}"
-    elif fusion is not None and not isinstance(fusion, str):
-        why += f"; option fused-matmuls is off, which would fuse it {fusion}"
+    match fusion:
+        case str() if fusion != why:
+            why += f"; not fused with matmuls: {fusion}"
+        case GatherFusion() | ScatterFusion():
+            why += f"; option fused-matmuls is off, which would fuse it {fusion}"
+        case _:
+            pass
     return dataclasses.replace(unfused[site], position=position, op=op, why=why)
 
 
@@ -142,12 +145,10 @@ class _Site:
 
     def __init__(self, function: ir.Function, analyses: Analyses, choice: CollectiveChoice, id: int) -> None:
         self.function, self.analyses, self.choice = function, analyses, choice
-        op = function.body[choice.position]
-        assert isinstance(op, ir.CollectiveStart)
-        self.op = op
-        self.space = ir.MemorySpace(ir.MemoryKind.SYMMETRIC, op.group, id)
+        self.op = choice.op
+        self.space = ir.MemorySpace(ir.MemoryKind.SYMMETRIC, self.op.group, id)
         self.fresh = NewNames(function, analyses)
-        self.in_place = op.target.endswith("all_reduce_")
+        self.in_place = self.op.target.endswith("all_reduce_")
 
     def rewritten(self) -> ir.Function:
         if self.choice.form in (Form.ALL_GATHER, Form.REDUCE_SCATTER):
@@ -188,10 +189,7 @@ class _Site:
         symmetric: ir.Value[ir.StorageType] = ir.Value(storage.name, type)
         moved: dict[ir.Value, ir.Value] = {storage: symmetric}
         for op in body[:at]:
-            if isinstance(op, ir.AllocStorage) and op.result is storage:
-                yield dataclasses.replace(op, result=symmetric)
-            else:
-                yield ir.map_values(op, lambda v: moved.get(v, v))
+            yield ir.map_values(op, lambda v: moved.get(v, v), lambda v: moved.get(v, v))
         calls = [*self.call(operand_of(self.op), None)]
         yield from calls
         (allocation,) = (op.result for op in calls if isinstance(op, ir.AllocStorage))
@@ -241,10 +239,11 @@ class _Site:
     def finished(self, body: tuple[ir.Op, ...]) -> Iterator[ir.Op]:
         """Yields the ops after it; its wait becomes a name."""
         for op in body:
-            if isinstance(op, ir.Wait) and op.source in self.op.results:
-                yield ir.View(source=op.source, result=op.result, prov=op.prov)
-            else:
-                yield op
+            match op:
+                case ir.Wait(source=source, result=result, prov=prov) if source in self.op.results:
+                    yield ir.View(source=source, result=result, prov=prov)
+                case _:
+                    yield op
 
     def new(
         self, name: str, type: ir.TensorType, space: ir.MemorySpace

@@ -9,11 +9,12 @@ from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.streams import crossing_streams
-from wrapper_ir.expr import Int
+from wrapper_ir.expr import as_int
 from wrapper_ir_passes.collectives.collective_forms import Form
 from wrapper_ir_passes.collectives.collective_operands import (
     Limits,
     arguments_of,
+    group_size,
     operand_of,
     origin_of,
     why_not_shared,
@@ -60,9 +61,8 @@ def collective_choices(
 ) -> Iterator[CollectiveChoice]:
     """The choice of each collective that a function starts, in order; the function has no frees."""
     chooser = _Function(function, analyses, limits)
-    for position, op in enumerate(function.body):
-        if isinstance(op, ir.CollectiveStart):
-            yield chooser.choice(position, op)
+    for position, op in function.positions_of(ir.CollectiveStart):
+        yield chooser.choice(position, op)
 
 
 class _Function:
@@ -70,7 +70,7 @@ class _Function:
         self.function, self.analyses, self.limits = function, analyses, limits
         self.aliasing = analyses.aliasing(function)
         self.crossing = analyses.get_for(function, crossing_streams)
-        self.made: dict[ir.Value, ir.AllocStorage] = {
+        self.allocations: dict[ir.Value, ir.AllocStorage] = {
             op.result: op for op in function.ops_of(ir.AllocStorage)
         }
 
@@ -79,7 +79,7 @@ class _Function:
         if not form.is_kernel:
             return CollectiveChoice(self.function.name, position, op, form, why)
         tensor = operand_of(op)
-        refused = self.refused_storage(tensor, position) or self.refused_write(form, tensor, position)
+        refused = self.refused_storage(op, tensor, position) or self.refused_write(op, form, tensor, position)
         why = f"over a copy: {refused}" if refused else f"over %{self.root(tensor).name} itself"
         storage = None if refused else self.root(tensor)
         return CollectiveChoice(self.function.name, position, op, form, why, storage)
@@ -95,25 +95,19 @@ class _Function:
         why = why_not_shared(op, self.function, self.limits) or self.refused_sum(op, tensor)
         if why:
             return Form.LIBRARY, why
-        nbytes = ir.extent_bytes(tensor.type)
-        assert isinstance(nbytes, Int)
+        nbytes = as_int(ir.extent_bytes(tensor.type))
+        assert nbytes is not None  # as `why_not_shared` says
         if op.target in _ALL_REDUCE:
-            if nbytes.value <= self.limits.one_shot:
+            if nbytes <= self.limits.one_shot:
                 return Form.ONE_SHOT, ""
-            if nbytes.value <= self.limits.two_shot:
+            if nbytes <= self.limits.two_shot:
                 return Form.TWO_SHOT, ""
-            return (
-                Form.LIBRARY,
-                f"{nbytes.value} bytes are more than {max(self.limits.one_shot, self.limits.two_shot)}",
-            )
+            limit = max(self.limits.one_shot, self.limits.two_shot)
+            return Form.LIBRARY, f"{nbytes} bytes are more than {limit}"
         if op.target == _ALL_GATHER:
-            return self.by_copy_engines(Form.ALL_GATHER, nbytes.value, "")
-        why = self.refused_scatter(op, nbytes.value)
-        return (
-            self.by_copy_engines(Form.REDUCE_SCATTER, nbytes.value, why)
-            if why
-            else (Form.ONE_SHOT_SCATTER, "")
-        )
+            return self.by_copy_engines(Form.ALL_GATHER, nbytes, "")
+        why = self.refused_scatter(op, nbytes)
+        return self.by_copy_engines(Form.REDUCE_SCATTER, nbytes, why) if why else (Form.ONE_SHOT_SCATTER, "")
 
     def by_copy_engines(self, form: Form, nbytes: int, why: str) -> tuple[Form, str]:
         """A gather or scatter that is not one kernel, for the reason `why`."""
@@ -126,10 +120,10 @@ class _Function:
         """Returns the reason why a reduce-scatter of this size is not one kernel; '' if it may be."""
         if nbytes > self.limits.one_shot_scatter:
             return f"{nbytes} bytes are more than {self.limits.one_shot_scatter}"
-        size = arguments_of(op, self.analyses)["group_size"]
-        if not isinstance(size, Int) or size.value not in _SCATTER_WORLDS:
-            return f"torch has no such kernel for {size} processes"
-        if nbytes % (size.value * _ALIGNMENT):
+        size = group_size(op, self.analyses)
+        if size not in _SCATTER_WORLDS:
+            return f"torch has no such kernel for {arguments_of(op, self.analyses)['group_size']} processes"
+        if nbytes % (size * _ALIGNMENT):
             return f"{nbytes} bytes are not a multiple of {size} times {_ALIGNMENT}"
         return ""
 
@@ -140,18 +134,18 @@ class _Function:
             return f"reduction {arguments['reduce_op']!r} is not a sum"
         if "reduce_op" in arguments and tensor.type.dtype not in _DTYPES:
             return f"{tensor.type.dtype.value} is not summed there"
-        nbytes = ir.extent_bytes(tensor.type)
-        if not isinstance(nbytes, Int) or nbytes.value % _ALIGNMENT:
+        nbytes = as_int(ir.extent_bytes(tensor.type))
+        if nbytes is None or nbytes % _ALIGNMENT:
             return f"{nbytes} bytes are not a multiple of {_ALIGNMENT}"
         return ""
 
     def root(self, tensor: ir.Value) -> ir.Value:
         return self.aliasing.roots.get(tensor, (tensor,))[0]
 
-    def refused_storage(self, tensor: ir.Value[ir.TensorType], position: int) -> str:
+    def refused_storage(self, op: ir.CollectiveStart, tensor: ir.Value[ir.TensorType], position: int) -> str:
         """Returns the reason why the operand's own storage cannot be symmetric memory; '' if it can."""
         roots = self.aliasing.roots.get(tensor, NO_ROOTS)
-        allocation = self.made.get(roots[0]) if len(roots) == 1 else None
+        allocation = self.allocations.get(roots[0]) if len(roots) == 1 else None
         if allocation is None:
             return origin_of(tensor, roots, self.function, self.analyses)
         why = why_storage_stays(allocation, self.crossing)
@@ -159,25 +153,27 @@ class _Function:
             return why
         if allocation.result.type.nbytes != ir.extent_bytes(tensor.type):
             return f"%{tensor.name} is a part of %{allocation.result.name}"
-        return self.escapes(allocation.result, position)
+        return self.escapes(op, allocation.result, position)
 
-    def refused_write(self, form: Form, tensor: ir.Value[ir.TensorType], position: int) -> str:
+    def refused_write(
+        self, op: ir.CollectiveStart, form: Form, tensor: ir.Value[ir.TensorType], position: int
+    ) -> str:
         """Returns the reason why a kernel that overwrites its operand cannot receive the operand itself; ''
         if it can.
         """
-        if not form.writes_operand or self.works_in_place(position):
+        if not form.writes_operand or _works_in_place(op):
             return ""
         roots = self.aliasing.roots
-        later = (v for op in self.function.body[position + 1 :] for v in ir.operands(op))
+        later = (v for other in self.function.body[position + 1 :] for v in ir.operands(other))
         reader = next((v for v in later if self.root(tensor) in roots.get(v, NO_ROOTS)), None)
         return "" if reader is None else f"%{reader.name} is used later, and the kernel writes there"
 
-    def escapes(self, storage: ir.Value, position: int) -> str:
+    def escapes(self, op: ir.CollectiveStart, storage: ir.Value, position: int) -> str:
         """Returns an op that passes the storage on before the collective, or creates a view that is used
         afterwards and cannot be created again.
         """
         for escape in escapes(self.function, self.analyses, storage):
-            stays = escape.position < position or not self.works_in_place(position)
+            stays = escape.position < position or not _works_in_place(op)
             if escape.kind is EscapeKind.OUTPUT and not stays:
                 continue
             if escape.kind is EscapeKind.COLLECTIVE and (not stays or escape.position == position):
@@ -185,7 +181,7 @@ class _Function:
             return escape.why
         return ""
 
-    def works_in_place(self, position: int) -> bool:
-        """Whether the sum replaces the operand, so that later ops use the sum's storage."""
-        op = self.function.body[position]
-        return isinstance(op, ir.CollectiveStart) and op.target == _ALL_REDUCE[1]
+
+def _works_in_place(op: ir.CollectiveStart) -> bool:
+    """Returns whether the sum replaces the operand, so that later ops use the sum's storage."""
+    return op.target == _ALL_REDUCE[1]

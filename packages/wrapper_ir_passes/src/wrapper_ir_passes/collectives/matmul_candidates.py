@@ -12,8 +12,14 @@ from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.places import RootOffset, tensor_places
-from wrapper_ir.expr import Int
-from wrapper_ir_passes.collectives.collective_operands import Limits, arguments_of, operand_of, why_not_shared
+from wrapper_ir.expr import as_int
+from wrapper_ir_passes.collectives.collective_operands import (
+    Limits,
+    arguments_of,
+    group_size,
+    operand_of,
+    why_not_shared,
+)
 from wrapper_ir_passes.collectives.wait_motion import may_pass
 
 GATHER = "_c10d_functional::all_gather_into_tensor"
@@ -23,9 +29,12 @@ _DTYPES = (ir.DType.F64, ir.DType.F32, ir.DType.F16, ir.DType.BF16)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Matmul:
-    """A matmul of two matrices; the op at `position` returns or writes `result`."""
+    """A matmul of two matrices with known sizes; `op` at `position` returns or writes `result`."""
 
     position: int
+    op: ir.CallExtern
+    rows: int
+    """Rows of the left factor, and so of the result."""
     left: ir.Value[ir.TensorType]
     right: ir.Value[ir.TensorType]
     result: ir.Value[ir.TensorType]
@@ -33,15 +42,17 @@ class Matmul:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class GatherFusion:
-    """A gather at `position` and the matmuls of its result.
+    """The gather `op` at `position` among `size` processes, and the matmuls of its result.
 
     One operator replaces them, right before the op `at`. Ops in between that use the gathered tensor are
-    `held` back until after it.
+    `delayed` until after it.
     """
 
     position: int
+    op: ir.CollectiveStart
+    size: int
     at: int
-    held: tuple[int, ...]
+    delayed: tuple[int, ...]
     matmuls: tuple[Matmul, ...]
 
     def __str__(self) -> str:
@@ -51,9 +62,14 @@ class GatherFusion:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ScatterFusion:
-    """A reduce-scatter at `position`, and the matmul of its operand, which nothing else reads."""
+    """The reduce-scatter `op` at `position` among `size` processes, and the matmul of its operand.
+
+    Nothing else reads the matmul.
+    """
 
     position: int
+    op: ir.CollectiveStart
+    size: int
     matmul: Matmul
 
     def __str__(self) -> str:
@@ -64,33 +80,29 @@ Fusion = GatherFusion | ScatterFusion | str
 """The ops that a collective is fused with, or the reason against it, as text."""
 
 
-def fusion_of(position: int, function: ir.Function, analyses: Analyses, limits: Limits) -> Fusion:
+def fusion_of(
+    position: int, op: ir.CollectiveStart, function: ir.Function, analyses: Analyses, limits: Limits
+) -> Fusion:
     """Returns the fusion of a gather or reduce-scatter, or the reason against it.
 
     The function has no frees.
     """
-    op = function.body[position]
-    assert isinstance(op, ir.CollectiveStart)
     why = why_not_shared(op, function, limits)
     if why:
         return why
     tensor, finder = operand_of(op), _Finder(function, analyses)
-    nbytes = ir.extent_bytes(tensor.type)
-    assert isinstance(nbytes, Int)
-    if nbytes.value < limits.fused:
-        return f"{nbytes.value} bytes are fewer than {limits.fused}"
+    nbytes = as_int(ir.extent_bytes(tensor.type))
+    assert nbytes is not None  # as `why_not_shared` says
+    if nbytes < limits.fused:
+        return f"{nbytes} bytes are fewer than {limits.fused}"
     if tensor.type.dtype not in _DTYPES:
         return f"{tensor.type.dtype.value} is not multiplied there"
     if finder.in_flight(position):
         return "another collective is in flight"
-    size = arguments_of(op, analyses)["group_size"]
-    if not isinstance(size, Int):
-        return f"the group's size {size} is known at run time only"
-    return (
-        finder.gather(position, op, size.value)
-        if op.target == GATHER
-        else finder.scatter(position, op, size.value)
-    )
+    size = group_size(op, analyses)
+    if size is None:
+        return f"the group's size {arguments_of(op, analyses)['group_size']} is known at run time only"
+    return finder.gather(position, op, size) if op.target == GATHER else finder.scatter(position, op, size)
 
 
 def root_set(values: Iterable[ir.Value], function: ir.Function, analyses: Analyses) -> frozenset[ir.Value]:
@@ -104,7 +116,7 @@ class _Finder:
         self.function, self.body, self.analyses = function, function.body, analyses
         self.aliasing = analyses.aliasing(function)
         self.places: Mapping[ir.Value, RootOffset] = analyses.get_for(function, tensor_places)
-        matmuls = (self.matmul(at, op) for at, op in enumerate(self.body))
+        matmuls = (self.matmul(at, op) for at, op in function.positions_of(ir.CallExtern))
         self.matmuls = {p.position: p for p in matmuls if p is not None}
         self.defined = {value: at for at, op in enumerate(self.body) for value in ir.results(op)}
 
@@ -117,37 +129,43 @@ class _Finder:
 
     def changed(self, at: int) -> frozenset[ir.Value]:
         """The roots that an op writes, moves or ends; a wait changes nothing."""
-        if isinstance(self.body[at], ir.Wait):
-            return frozenset()
-        effects = self.aliasing.effects[at]
-        return self.roots((*effects.writes, *effects.moves, *effects.ends))
+        match self.body[at]:
+            case ir.Wait():
+                return frozenset()
+            case _:
+                effects = self.aliasing.effects[at]
+                return self.roots((*effects.writes, *effects.moves, *effects.ends))
 
     def changes(self, values: Iterable[ir.Value], start: int, stop: int) -> bool:
         """Whether one of the ops from `start` to before `stop` changes one of these roots."""
         roots = self.roots(values)
         return any(not roots.isdisjoint(self.changed(at)) for at in range(start, stop))
 
-    def matmul(self, at: int, op: ir.Op) -> Matmul | None:
+    def matmul(self, at: int, op: ir.CallExtern) -> Matmul | None:
         """Returns the op as a matmul of two matrices of one dtype with known sizes."""
-        if not isinstance(op, ir.CallExtern) or op.target not in ("aten::mm", "aten::mm.out") or op.stream:
+        if op.target not in ("aten::mm", "aten::mm.out") or op.stream:
             return None
         arguments = arguments_of(op, self.analyses)
         left, right = ir.as_tensor(arguments["self"]), ir.as_tensor(arguments["mat2"])
         result = ir.as_tensor(op.result if op.target == "aten::mm" else arguments["out"])
         types = left.type, right.type, result.type
-        is_static = all(isinstance(n, Int) for t in types for n in (*t.sizes, *t.strides))
-        if not is_static or not ir.is_contiguous(result.type.sizes, result.type.strides):
+        rows, *others = [as_int(n) for t in types for n in (*t.sizes, *t.strides)]
+        if rows is None or None in others or not ir.is_contiguous(result.type.sizes, result.type.strides):
             return None
-        return Matmul(at, left, right, result) if len({(t.dtype, t.device) for t in types}) == 1 else None
+        is_uniform = len({(t.dtype, t.device) for t in types}) == 1
+        return Matmul(at, op, rows, left, right, result) if is_uniform else None
 
     def in_flight(self, position: int) -> bool:
         """Whether an earlier collective is still in flight."""
         pending: set[ir.Value] = set()
         for op in self.body[:position]:
-            if isinstance(op, ir.CollectiveStart):
-                pending |= self.roots(op.results)
-            elif isinstance(op, ir.Wait):
-                pending -= self.roots((op.source,))
+            match op:
+                case ir.CollectiveStart(results=results):
+                    pending |= self.roots(results)
+                case ir.Wait(source=source):
+                    pending -= self.roots((source,))
+                case _:
+                    pass
         return bool(pending)
 
     def is_whole(self, one: ir.Value[ir.TensorType], other: ir.Value[ir.TensorType]) -> bool:
@@ -174,13 +192,15 @@ class _Finder:
             if not uses.isdisjoint(names):
                 break
             if not uses.isdisjoint(gathered):
-                matmul = self.factor(at, handle, size, matmuls)
-                if isinstance(matmul, Matmul):
-                    matmuls.append(matmul)
-                    names |= self.roots((matmul.result,))
-                    operand_roots |= self.roots((matmul.right,))
-                elif not _is_name(self.body[at]):
-                    break
+                match self.factor(at, handle, size, matmuls):
+                    case Matmul() as matmul:
+                        matmuls.append(matmul)
+                        names |= self.roots((matmul.result,))
+                        operand_roots |= self.roots((matmul.right,))
+                    case str() if not _is_name(self.body[at]):
+                        break
+                    case str():
+                        pass
                 delayed.append(at)
             elif not may_pass(self.body[at], self.analyses) or not operand_roots.isdisjoint(self.changed(at)):
                 break
@@ -188,7 +208,7 @@ class _Finder:
         whys = [self.add_later(later, at, handle, size, matmuls) for later in range(at, len(self.body))]
         if not matmuls:
             return next(filter(None, whys), f"%{handle.name} is not the left factor of a matmul")
-        return GatherFusion(position, at, tuple(delayed), tuple(matmuls))
+        return GatherFusion(position, op, size, at, tuple(delayed), tuple(matmuls))
 
     def factor(
         self, at: int, handle: ir.Value[ir.TensorType], size: int, others: list[Matmul]
@@ -197,12 +217,14 @@ class _Finder:
         matmul = self.matmuls.get(at)
         if matmul is None or not self.is_whole(matmul.left, handle):
             return ""
-        (rows, _), dtype = matmul.left.type.sizes, handle.type.dtype
+        dtype = handle.type.dtype
         if matmul.left.type.dtype is not dtype:
             return f"%{matmul.left.name} is not {dtype.value}"
-        assert isinstance(rows, Int)
-        if rows.value % size:
-            return f"{rows} rows of %{matmul.left.name} are not the same number from each of {size} processes"
+        if matmul.rows % size:
+            return (
+                f"{matmul.rows} rows of %{matmul.left.name} are not the same number from each of {size} "
+                "processes"
+            )
         if others and others[0].left.type.sizes != matmul.left.type.sizes:
             return f"%{matmul.left.name} has other rows than %{others[0].left.name}"
         if not self.roots((matmul.right,)).isdisjoint(self.roots((handle,))):
@@ -215,10 +237,11 @@ class _Finder:
         """Adds the op at `at` to the matmuls if it can be computed before the op at `start`; otherwise
         returns the reason.
         """
-        matmul = self.factor(at, handle, size, matmuls)
-        if isinstance(matmul, str):
-            return matmul
-        roots = self.aliasing.roots.get(matmul.right, NO_ROOTS)
+        match self.factor(at, handle, size, matmuls):
+            case str() as why:
+                return why
+            case matmul:
+                roots = self.aliasing.roots.get(matmul.right, NO_ROOTS)
         if len(roots) != 1 or matmul.right not in self.places:
             return f"it is not known where %{matmul.right.name} lies"
         late = self.defined.get(roots[0], -1) >= start or roots[0] in self.roots(p.result for p in matmuls)
@@ -240,39 +263,38 @@ class _Finder:
         matmul = self.matmuls.get(max(makers, default=-1))
         if matmul is None or not self.is_whole(matmul.result, tensor):
             return f"%{tensor.name} is not the result of a matmul"
-        rows = matmul.result.type.sizes[0]
-        assert isinstance(rows, Int)
-        if rows.value % size:
+        if matmul.rows % size:
             return (
-                f"{rows} rows of %{matmul.result.name} are not the same number for each of {size} processes"
+                f"{matmul.rows} rows of %{matmul.result.name} are not the same number for each of {size} "
+                "processes"
             )
         if self.changes((matmul.left, matmul.right), matmul.position + 1, position):
             return f"a factor of %{matmul.result.name} is changed before"
-        return self.other_use(matmul, position, roots) or ScatterFusion(position, matmul)
+        return self.other_use(matmul, position, roots) or ScatterFusion(position, op, size, matmul)
 
     def other_use(self, matmul: Matmul, position: int, roots: tuple[ir.Value, ...]) -> str:
         """Returns another use of the matmul besides the collective."""
-        allocations = [
-            op
-            for op in self.body
-            if isinstance(op, ir.AllocStorage | ir.CallExtern) and {*ir.results(op)} & {*roots}
-        ]
-        plain = all(
-            not isinstance(op, ir.AllocStorage) or op.purpose is ir.AllocPurpose.PLAIN for op in allocations
-        )
-        if not allocations or not plain:
+        purposes = {op.purpose for op in self.function.ops_of(ir.AllocStorage) if op.result in roots}
+        is_result = any(op.result in roots for op in self.function.ops_of(ir.CallExtern))
+        if purposes - {ir.AllocPurpose.PLAIN} or not (purposes or is_result):
             return f"%{matmul.result.name} is not in memory of its own"
         for at, op in enumerate(self.body):
-            later = at > matmul.position and at != position and not isinstance(op, ir.AssertLayout)
-            if not self.used(at).isdisjoint(roots) and (
-                isinstance(op, ir.Slot) or (later and not isinstance(op, ir.View))
-            ):
+            match op:
+                case ir.Slot():
+                    is_other = True
+                case ir.AssertLayout() | ir.View():
+                    is_other = False
+                case _:
+                    is_other = at > matmul.position and at != position
+            if is_other and not self.used(at).isdisjoint(roots):
                 return f"%{matmul.result.name} is used by op {at}, too"
         return ""
 
 
 def _is_name(op: ir.Op) -> bool:
     """Whether an op only creates another name of the gathered tensor, or checks its layout."""
-    return isinstance(op, ir.AssertLayout | ir.Wait) or (
-        isinstance(op, ir.View) and op.mode is ir.ViewMode.ALIAS
-    )
+    match op:
+        case ir.AssertLayout() | ir.Wait() | ir.View(mode=ir.ViewMode.ALIAS):
+            return True
+        case _:
+            return False

@@ -93,19 +93,22 @@ def _with_storages(function: ir.Function, results: Set[ir.Value], analyses: Anal
 
     def body() -> Iterator[ir.Op]:
         for op in function.body:
-            if not isinstance(op, ir.CollectiveStart) or op.results[0] not in results:
-                yield op
-                continue
-            (result,) = op.results
-            name = f"{result.name}.out"
-            while not names.isdisjoint({name, f"{name}.s"}):
-                name += "_"
-            names.update({name, f"{name}.s"})
-            out: ir.Value[ir.TensorType] = ir.Value(name, result.type)
-            storage = ir.Value(f"{name}.s", ir.StorageType(ir.extent_bytes(result.type), result.type.device))
-            yield ir.AllocStorage(result=storage, prov=op.prov)
-            yield ir.View(source=storage, result=out, prov=op.prov)
-            yield dataclasses.replace(op, target=OUT_VARIANTS[op.target], kwargs=(*op.kwargs, ("out", out)))
+            match op:
+                case ir.CollectiveStart(results=(result,)) if result in results:
+                    yield from over_storage(op, result)
+                case _:
+                    yield op
+
+    def over_storage(op: ir.CollectiveStart, result: ir.Value[ir.TensorType]) -> Iterator[ir.Op]:
+        name = f"{result.name}.out"
+        while not names.isdisjoint({name, f"{name}.s"}):
+            name += "_"
+        names.update({name, f"{name}.s"})
+        out: ir.Value[ir.TensorType] = ir.Value(name, result.type)
+        storage = ir.Value(f"{name}.s", ir.StorageType(ir.extent_bytes(result.type), result.type.device))
+        yield ir.AllocStorage(result=storage, prov=op.prov)
+        yield ir.View(source=storage, result=out, prov=op.prov)
+        yield dataclasses.replace(op, target=OUT_VARIANTS[op.target], kwargs=(*op.kwargs, ("out", out)))
 
     return function.with_body(body())
 
@@ -113,9 +116,7 @@ def _with_storages(function: ir.Function, results: Set[ir.Value], analyses: Anal
 def _moved(function: ir.Function, spaces: Mapping[ir.Value, ir.MemorySpace]) -> ir.Function:
     """Returns the function with its storages in other memory spaces."""
     new: dict[ir.Value, ir.Value] = {}
-    for op in function.body:
-        if isinstance(op, ir.AllocStorage) and op.result in spaces:
-            type = dataclasses.replace(op.result.type, space=spaces[op.result])
-            new[op.result] = ir.Value(op.result.name, type)
-
+    for storage in (op.result for op in function.ops_of(ir.AllocStorage)):
+        if storage in spaces:
+            new[storage] = ir.Value(storage.name, dataclasses.replace(storage.type, space=spaces[storage]))
     return ir.map_function(function, lambda v: new.get(v, v)) if new else function

@@ -12,7 +12,7 @@ from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.streams import crossing_streams
 from wrapper_ir.analysis.symmetric import named_arguments
-from wrapper_ir.expr import Expr, Int
+from wrapper_ir.expr import Expr, as_int
 from wrapper_ir_passes.collectives.collective_operands import (
     origin_of,
     why_no_group_memory,
@@ -83,8 +83,7 @@ def registration_totals(collectives: Iterable[CollectiveBuffers]) -> str:
     registered = [b for b in buffers if b.is_registered]
 
     def total(some: list[BufferChoice]) -> tuple[int, int, int]:
-        numbers = [b.nbytes for b in some]
-        return len(some), sum(n.value for n in numbers if isinstance(n, Int)), sum(b.copies for b in some)
+        return len(some), sum(as_int(b.nbytes) or 0 for b in some), sum(b.copies for b in some)
 
     return "{} of {} buffers, {} of {} bytes, {} of {} copies avoided".format(
         *(n for pair in zip(total(registered), total(buffers)) for n in pair)
@@ -99,8 +98,8 @@ def collective_buffers(
     The function has no frees.
     """
     chooser = _Function(function, analyses, limits)
-    for position, op in enumerate(function.body):
-        if isinstance(op, ir.CollectiveStart) and op.target.startswith(_LIBRARY):
+    for position, op in function.positions_of(ir.CollectiveStart):
+        if op.target.startswith(_LIBRARY):
             yield CollectiveBuffers(function.name, position, op, tuple(chooser.buffers(op)))
 
 
@@ -109,7 +108,7 @@ class _Function:
         self.function, self.analyses, self.limits = function, analyses, limits
         self.roots = analyses.aliasing(function).roots
         self.crossing = analyses.get_for(function, crossing_streams)
-        self.made: dict[ir.Value, ir.AllocStorage] = {
+        self.allocations: dict[ir.Value, ir.AllocStorage] = {
             op.result: op for op in function.ops_of(ir.AllocStorage)
         }
         self.groups: dict[ir.Value, str] = {}
@@ -126,9 +125,9 @@ class _Function:
 
     def choice(self, op: ir.CollectiveStart, value: ir.Value[ir.TensorType], copies: int) -> BufferChoice:
         roots = self.roots.get(value, NO_ROOTS)
-        types = [root.type for root in roots]
-        spaces = {(t.space.kind, t.space.group) for t in types if isinstance(t, ir.StorageType)}
-        if spaces == {(ir.MemoryKind.REGISTERED, op.group)} and len(types) == len(roots):
+        storages = [root.type.space for root in roots if ir.is_storage(root)]
+        spaces = {(space.kind, space.group) for space in storages}
+        if spaces == {(ir.MemoryKind.REGISTERED, op.group)} and len(storages) == len(roots):
             return BufferChoice(value, copies, "is registered", is_registered=True)
         why = self.refused(op, value) or self.refused_root(value, roots)
         if why:
@@ -156,11 +155,11 @@ class _Function:
 
     def refused_root(self, value: ir.Value[ir.TensorType], roots: tuple[ir.Value, ...]) -> str:
         """Returns the reason why the memory of a tensor cannot be registered; '' if it can."""
-        allocation = self.made.get(roots[0]) if len(roots) == 1 else None
+        allocation = self.allocations.get(roots[0]) if len(roots) == 1 else None
         if allocation is None:
             return origin_of(value, roots, self.function, self.analyses)
         why = why_storage_stays(allocation, self.crossing)
-        if not why and not isinstance(allocation.result.type.nbytes, Int):
+        if not why and as_int(allocation.result.type.nbytes) is None:
             why = f"the size of %{allocation.result.name} is known at run time only"
         return why or self.escape(allocation.result)
 

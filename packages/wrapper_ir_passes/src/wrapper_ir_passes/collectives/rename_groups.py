@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from typing import TypeVar
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 
+CallT = TypeVar("CallT", ir.CallExtern, ir.CollectiveStart)
 _ARGUMENT = "group_name"
 
 
@@ -27,30 +29,34 @@ def rename_groups(
 
 def _function(function: ir.Function, analyses: Analyses, names: Mapping[str, str]) -> ir.Function:
     def new(value: ir.Value) -> ir.Value:
-        type = value.type
-        if not isinstance(type, ir.StorageType) or not type.is_group_memory:
+        if not ir.is_storage(value) or not value.type.is_group_memory:
             return value
-        space = dataclasses.replace(type.space, group=names.get(type.space.group, type.space.group))
-        return ir.Value(value.name, dataclasses.replace(type, space=space))
+        space = value.type.space
+        space = dataclasses.replace(space, group=names.get(space.group, space.group))
+        return ir.Value(value.name, dataclasses.replace(value.type, space=space))
 
     return ir.map_function(function.with_body(_renamed(op, analyses, names) for op in function.body), new)
 
 
 def _renamed(op: ir.Op, analyses: Analyses, names: Mapping[str, str]) -> ir.Op:
-    if not isinstance(op, ir.OperatorCall):
-        return op
-    info = analyses.extern_info.get(op.target)
-    if info is None or not (
-        isinstance(op, ir.CollectiveStart) or ir.ExternTag.COLLECTIVE in info.extern.tags
-    ):
+    info = analyses.extern_info.get(ir.callee_name(op))
+    if info is None or ir.EffectClass.COLLECTIVE not in op.effects(analyses).classes:
         return op
 
     def new(name: str, arg: ir.Arg) -> ir.Arg:
         return names.get(arg, arg) if name == _ARGUMENT and isinstance(arg, str) else arg
 
     arguments = [a.name for a in info.schema.args]
-    args = tuple(new(name, arg) for name, arg in zip(arguments, op.args))
-    kwargs = tuple((name, new(name, arg)) for name, arg in op.kwargs)
-    if isinstance(op, ir.CollectiveStart):
-        return dataclasses.replace(op, args=args, kwargs=kwargs, group=names.get(op.group, op.group))
-    return dataclasses.replace(op, args=args, kwargs=kwargs)
+
+    def renamed(call: CallT) -> CallT:
+        args = tuple(new(name, arg) for name, arg in zip(arguments, call.args))
+        kwargs = tuple((name, new(name, arg)) for name, arg in call.kwargs)
+        return dataclasses.replace(call, args=args, kwargs=kwargs)
+
+    match op:
+        case ir.CollectiveStart(group=group):
+            return dataclasses.replace(renamed(op), group=names.get(group, group))
+        case ir.CallExtern():
+            return renamed(op)
+        case _:
+            return op

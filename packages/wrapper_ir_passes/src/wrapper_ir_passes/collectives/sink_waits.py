@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 from wrapper_ir import ir
-from wrapper_ir.analysis.aliasing import NO_ROOTS
+from wrapper_ir.analysis.aliasing import NO_ROOTS, Aliasing
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
@@ -47,10 +47,9 @@ class _InFlight(NamedTuple):
 def _sunk(function: ir.Function, analyses: Analyses) -> ir.Function:
     body = list(function.body)
     moved = False
-    for at in reversed([i for i, op in enumerate(body) if isinstance(op, ir.Wait)]):
-        wait = body[at]
-        assert isinstance(wait, ir.Wait)
-        stop = _first_need(at, body, _in_flight(wait, function, analyses), analyses, function)
+    for at, wait in reversed([*function.positions_of(ir.Wait)]):  # earlier positions stay valid
+        in_flight = _in_flight(wait, function, analyses)
+        stop = _first_need(wait, at, body, in_flight, analyses.aliasing(function), analyses)
         if any(isinstance(op, _WORK) for op in body[at + 1 : stop]):
             body[at:stop] = [*body[at + 1 : stop], wait]
             moved = True
@@ -60,8 +59,8 @@ def _sunk(function: ir.Function, analyses: Analyses) -> ir.Function:
 def _in_flight(wait: ir.Wait, function: ir.Function, analyses: Analyses) -> _InFlight:
     aliasing = analyses.aliasing(function)
     busy, lent = set(aliasing.roots.get(wait.source, NO_ROOTS)), set[ir.Value]()
-    for op in function.body:
-        if isinstance(op, ir.CollectiveStart) and wait.source in op.results:
+    for op in function.ops_of(ir.CollectiveStart):
+        if wait.source in op.results:
             writes = op.effects(analyses).writes
             for value in ir.operands(op):
                 (busy if value in writes else lent).update(aliasing.roots.get(value, NO_ROOTS))
@@ -69,11 +68,14 @@ def _in_flight(wait: ir.Wait, function: ir.Function, analyses: Analyses) -> _InF
 
 
 def _first_need(
-    at: int, body: Sequence[ir.Op], in_flight: _InFlight, analyses: Analyses, function: ir.Function
+    wait: ir.Wait,
+    at: int,
+    body: Sequence[ir.Op],
+    in_flight: _InFlight,
+    aliasing: Aliasing,
+    analyses: Analyses,
 ) -> int:
-    """The position of the first op after the wait at `at` that must stay after it."""
-    roots, wait = analyses.aliasing(function).roots, body[at]
-    assert isinstance(wait, ir.Wait)
+    """Returns the position of the first op after the wait at `at` that must stay after it."""
     for position in range(at + 1, len(body)):
         op = body[position]
         if wait.result in ir.operands(op) or not may_pass(op, analyses):
@@ -81,7 +83,7 @@ def _first_need(
         effects = op.effects(analyses)
         changed = {*effects.writes, *effects.moves, *effects.ends}
         for value in ir.operands(op):
-            uses = frozenset(roots.get(value, NO_ROOTS))
+            uses = frozenset(aliasing.roots.get(value, NO_ROOTS))
             if not in_flight.busy.isdisjoint(uses) or (
                 value in changed and not in_flight.lent.isdisjoint(uses)
             ):

@@ -36,31 +36,33 @@ def calls_of(function: ir.Function, analyses: Analyses, operators: bool) -> Iter
     """Roots that nothing has written yet: operators that write in place may be given them (`copy_`)."""
     for position, op in enumerate(function.body):
         effects = aliasing.effects[position]
-        if isinstance(op, ir.Allocation) and op.zero is ir.ZeroMode.NONE:
-            empty.add(op.result)
-        if isinstance(op, ir.Launch) or (operators and isinstance(op, ir.OperatorCall)):
-            read = {v for v in effects.reads if not any(r in empty for r in aliasing.roots.get(v, NO_ROOTS))}
-            yield _view(function, position, op, read, set(effects.writes))
+        match op:
+            case ir.AllocStorage(zero=ir.ZeroMode.NONE) | ir.Slot(zero=ir.ZeroMode.NONE):
+                empty.add(op.result)
+            case ir.CallExtern() | ir.CollectiveStart() if not operators:
+                pass
+            case ir.Launch() | ir.CallExtern() | ir.CollectiveStart():
+                read = {v for v in effects.reads if empty.isdisjoint(aliasing.roots.get(v, NO_ROOTS))}
+                yield _view(function, position, op, read, set(effects.writes))
+            case _:
+                pass
         for value in effects.writes:
             empty.difference_update(aliasing.roots.get(value, NO_ROOTS))
 
 
 def _view(
-    function: ir.Function,
-    position: int,
-    op: ir.Launch | ir.OperatorCall,
-    reads: set[ir.Value],
-    writes: set[ir.Value],
+    function: ir.Function, position: int, op: ir.OutsideCall, reads: set[ir.Value], writes: set[ir.Value]
 ) -> CallView:
-    args = tuple(dict.fromkeys(_flat(op.args if isinstance(op, ir.Launch) else (op.args, op.kwargs))))
+    arguments = tuple(field.get(op) for field in ir.op_spec(type(op)).of_role(ir.Role.ARG))
+    args = tuple(dict.fromkeys(_flat(arguments)))
     end, results = _results(function, position, op)
-    devices = [ir.device_of(a) for a in args if isinstance(a, ir.Value)]
+    devices = map(ir.device_of, ir.operands(op))
     return CallView(
-        name=op.kernel if isinstance(op, ir.Launch) else op.target,
+        name=ir.callee_name(op),
         begin=position,
         end=end,
-        read=tuple(a for a in args if not _is_tensor(a) or a in reads),
-        written=(*(a for a in args if _is_tensor(a) and a in writes), *results),
+        read=tuple(a for a in args if not ir.is_tensor(a) or a in reads),
+        written=(*(a for a in args if ir.is_tensor(a) and a in writes), *results),
         stream=op.stream,
         device=next((d for d in devices if d is not None), None),
         prov=op.prov,
@@ -80,29 +82,33 @@ def _results(function: ir.Function, position: int, op: ir.Op) -> tuple[int, tupl
         step = function.body[later]
         if not waiting or (ready and not isinstance(step, ir.Unpack)):
             break
-        if isinstance(step, ir.Unpack | ir.Wait) and step.source in waiting:
-            end = later
-            if isinstance(step, ir.Wait):
-                waiting.discard(step.source)
-            if _is_shown(step.result):
-                values.append(step.result)
-            else:
-                waiting.add(step.result)
+        match step:
+            case ir.Unpack(source=source, result=result) | ir.Wait(source=source, result=result) if (
+                source in waiting
+            ):
+                end = later
+                if ir.is_tensor(source):  # waited for; a nested result has more parts
+                    waiting.discard(source)
+                if _is_shown(result):
+                    values.append(result)
+                else:
+                    waiting.add(result)
+            case _:
+                pass
     return end, tuple(values)
 
 
 def _is_shown(value: ir.Value) -> bool:
-    return isinstance(value.type, ir.TensorType | ir.ScalarType)
-
-
-def _is_tensor(arg: ir.Arg) -> bool:
-    return isinstance(arg, ir.Value) and ir.is_tensor(arg)
+    return ir.is_tensor(value) or ir.is_scalar(value)
 
 
 def _flat(arg: object) -> Iterator[ir.Value | Expr]:
     """Yields the values and expressions of nested arguments; names of keywords are texts."""
-    if isinstance(arg, ir.Value | Expr):
-        yield arg
-    elif isinstance(arg, tuple):
-        for item in arg:
-            yield from _flat(item)
+    match arg:
+        case ir.Value() | Expr():
+            yield arg
+        case tuple():
+            for item in arg:
+                yield from _flat(item)
+        case _:
+            pass

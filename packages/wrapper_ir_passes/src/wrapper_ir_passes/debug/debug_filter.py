@@ -32,9 +32,8 @@ class NameFilter:
             if isinstance(k, ir.MultiKernel)
         }
         name_filter = NameFilter(patterns, variants)
-        names = dict.fromkeys(
-            name for callee in _called(program) for name in (callee, *variants.get(callee, ()))
-        )
+        callees = dict.fromkeys(filter(None, map(ir.callee_name, program.ops)))
+        names = dict.fromkeys(name for callee in callees for name in (callee, *variants.get(callee, ())))
         for pattern in patterns:
             if not any(fnmatchcase(name.lower(), pattern) for name in names):
                 close = get_close_matches(pattern, names, n=3, cutoff=0.4)
@@ -50,14 +49,3 @@ class NameFilter:
         return not self.patterns or any(
             fnmatchcase(one.lower(), pattern) for one in names for pattern in self.patterns
         )
-
-
-def _called(program: ir.Program) -> tuple[str, ...]:
-    names: dict[str, None] = {}
-    for function in program.functions:
-        for op in function.body:
-            if isinstance(op, ir.Launch):
-                names[op.kernel] = None
-            elif isinstance(op, ir.OperatorCall):
-                names[op.target] = None
-    return tuple(names)

@@ -12,7 +12,7 @@ from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.recorded import recorded_functions
 from wrapper_ir.errors import DebugWarning
-from wrapper_ir.expr import Bool, Expr, Float, Int
+from wrapper_ir.expr import Expr
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.debug.debug_calls import CallView, calls_of
 from wrapper_ir_passes.debug.debug_filter import NameFilter
@@ -107,8 +107,11 @@ class DebugValues(Pass):
                 ir.DebugPhase.INPUTS, tuple(p.value for p in function.params), ir.Provenance()
             )
         for position, op in enumerate(function.body):
-            if is_main and self.outputs and isinstance(op, ir.Return):
-                body += self._of_program(ir.DebugPhase.OUTPUTS, op.values, op.prov)
+            match op:
+                case ir.Return(values=values) if is_main and self.outputs:
+                    body += self._of_program(ir.DebugPhase.OUTPUTS, values, op.prov)
+                case _:
+                    pass
             body += [*before.get(position, ()), op, *after.get(position, ())]
         return function.with_body(body)
 
@@ -145,7 +148,7 @@ def _shown(op: ir.DebugValue, args: tuple[ir.Arg, ...]) -> ir.DebugValue:
     values: list[ir.Value[ir.TensorType | ir.ScalarType]] = [
         a for a in args if ir.is_tensor(a) or ir.is_scalar(a)
     ]
-    numbers = tuple(a for a in args if isinstance(a, Expr) and not isinstance(a, Int | Float | Bool))
+    numbers = tuple(a for a in args if isinstance(a, Expr) and a.constant is None)
     return replace(op, values=tuple(values), numbers=numbers)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import ClassVar
+from typing import ClassVar, TypeGuard
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS, Aliasing
@@ -35,17 +35,17 @@ class InsertFiniteChecks(Pass):
         checked = _Checked(aliasing)
         body: list[ir.Op] = []
         for position, op in enumerate(function.body):
-            kernel = analyses.kernels.get(op.kernel) if isinstance(op, ir.Launch) else None
-            if kernel is None or not isinstance(op, ir.Launch):
-                body.append(op)
-                checked.wrote(position)
-                continue
-            pairs = [(p, a) for p, a in zip(kernel.params, op.args) if _is_floating(a)]
-            body += [_check(op, p, v) for p, v in pairs if p.access.reads and checked.first(v)]
-            body.append(op)
-            checked.wrote(position)
-            if self.outputs:
-                body += [_check(op, p, v) for p, v in pairs if p.access.writes and checked.first(v)]
+            match op:
+                case ir.Launch() if (kernel := analyses.kernels.get(op.kernel)) is not None:
+                    pairs = [(p, a) for p, a in zip(kernel.params, op.args) if _is_floating(a)]
+                    body += [_check(op, p, v) for p, v in pairs if p.access.reads and checked.first(v)]
+                    body.append(op)
+                    checked.wrote(position)
+                    if self.outputs:
+                        body += [_check(op, p, v) for p, v in pairs if p.access.writes and checked.first(v)]
+                case _:
+                    body.append(op)
+                    checked.wrote(position)
         return function.with_body(body)
 
 
@@ -62,9 +62,8 @@ class _Checked:
             for root in self._aliasing.roots.get(value, NO_ROOTS):
                 self._versions[root] = self._versions.get(root, 0) + 1
 
-    def first(self, value: object) -> bool:
-        """Whether this content was not checked before; marks it as checked."""
-        assert isinstance(value, ir.Value)
+    def first(self, value: ir.Value) -> bool:
+        """Marks this content as checked, and returns whether it was not before."""
         roots = self._aliasing.roots.get(value, NO_ROOTS)
         key = (value, tuple(self._versions.get(r, 0) for r in roots))
         if key in self._done:
@@ -73,10 +72,9 @@ class _Checked:
         return True
 
 
-def _is_floating(arg: object) -> bool:
-    return isinstance(arg, ir.Value) and ir.is_tensor(arg) and arg.type.dtype.is_floating
+def _is_floating(arg: ir.Arg) -> TypeGuard[ir.Value[ir.TensorType]]:
+    return ir.is_tensor(arg) and arg.type.dtype.is_floating
 
 
-def _check(op: ir.Launch, param: ir.KernelParam, value: object) -> ir.AssertFinite:
-    assert isinstance(value, ir.Value)
+def _check(op: ir.Launch, param: ir.KernelParam, value: ir.Value[ir.TensorType]) -> ir.AssertFinite:
     return ir.AssertFinite(tensor=value, message=f"{param.name} of @{op.kernel}", prov=op.prov)

@@ -40,8 +40,8 @@ class ProfileRanges(Pass):
 
 def _with_ranges(function: ir.Function) -> Iterator[ir.Op]:
     for op in _plain(function):
-        if isinstance(op, ir.Launch | ir.OperatorCall):
-            name = op.kernel if isinstance(op, ir.Launch) else op.target
+        name = ir.callee_name(op)
+        if name:
             yield ir.EnterProfile(name=name, details=_MARK + _details(op.prov), prov=op.prov)
             yield op
             yield ir.ExitScope(prov=op.prov)
@@ -62,10 +62,11 @@ def _plain(function: ir.Function) -> Iterator[ir.Op]:
     """The body without the ranges of the pass, which contain one op each."""
     depth = 0
     for op in function.body:
-        if isinstance(op, ir.EnterProfile) and op.details.startswith(_MARK):
-            depth = 2
-            continue
         depth -= 1
-        if depth == 0 and isinstance(op, ir.ExitScope):
-            continue
-        yield op
+        match op:
+            case ir.EnterProfile(details=details) if details.startswith(_MARK):
+                depth = 2
+            case ir.ExitScope() if depth == 0:
+                pass
+            case _:
+                yield op

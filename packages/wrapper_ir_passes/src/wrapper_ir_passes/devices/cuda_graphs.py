@@ -14,6 +14,7 @@ from wrapper_ir.expr import Int
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.analysis.regions import Region, RegionOptions, Regions, find_regions, region_symbols
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
+from wrapper_ir_passes.cleanup.new_names import NewNames
 
 _LOG = logging.getLogger(__name__)
 
@@ -75,10 +76,11 @@ def inline_regions(program: ir.Program, names: Set[str]) -> ir.Program:
 
     def body() -> Iterator[ir.Op]:
         for op in program.main.body:
-            if isinstance(op, ir.CallSubgraph) and op.function in bodies:
-                yield from bodies[op.function]
-            else:
-                yield op
+            match op:
+                case ir.CallSubgraph(function=name) if name in bodies:
+                    yield from bodies[name]
+                case _:
+                    yield op
 
     rest = tuple(f for f in program.functions[1:] if f.name not in names)
     inlined = dataclasses.replace(program, functions=(program.main.with_body(body()), *rest))
@@ -93,7 +95,7 @@ class _Outliner:
         owned = {p.value for p in self.main.params if p.ownership is ir.Ownership.OWNED}
         self.donated = owned if donated else set()
         self.body: list[ir.Op] = list(self.main.body)
-        self.names = {v.name for v in ir.definitions(self.main)} | {v.name for v in analyses.constant_values}
+        self.new = NewNames(self.main, analyses)
         self.functions = {f.name for f in analyses.program.functions}
         self.static = {p.value for p in self.main.params if p.static}
         """Roots that most calls find at one address."""
@@ -147,26 +149,25 @@ class _Outliner:
         that start at a storage.
         """
         results = {v for op in ops for v in ir.results(op)}
-        outer = {
-            op.result
-            for op in ops
-            if isinstance(op, ir.View)
-            and not results.intersection(self.aliasing.roots.get(op.result, NO_ROOTS))
-        }
+        views = [op for op in ops if isinstance(op, ir.View)]
+        outer = [op for op in views if results.isdisjoint(self.aliasing.roots.get(op.result, NO_ROOTS))]
         early: set[ir.Value] = set()
-        for op in reversed(ops):
-            if not isinstance(op, ir.View) or op.result not in outer:
-                continue
-            if op.result in used_after or op.result in early or ir.is_storage(op.source):
-                early.update((op.result, op.source))
+        for view in reversed(outer):
+            if view.result in used_after or view.result in early or ir.is_storage(view.source):
+                early.update((view.result, view.source))
+        outer_views = {view.result for view in outer}
         before: list[ir.Op] = []
         inside: list[ir.Op] = []
         for op in ops:
-            if isinstance(op, ir.View) and op.result in outer and op.mode is ir.ViewMode.REUSE:
-                # the storage still belongs to the caller
-                op = dataclasses.replace(op, mode=ir.ViewMode.ALIAS)
-            is_early = isinstance(op, ir.Define) or (isinstance(op, ir.View) and op.result in early)
-            (before if is_early else inside).append(op)
+            match op:
+                case ir.Define():
+                    before.append(op)
+                case ir.View(result=result) if result in outer_views:
+                    # without a reuse: the storage still belongs to the caller
+                    view = dataclasses.replace(op, mode=ir.ViewMode.ALIAS)
+                    (before if result in early else inside).append(view)
+                case _:
+                    inside.append(op)
         return before, inside
 
     def _bases(self, inside: Sequence[ir.Op], after: Sequence[ir.Op]) -> tuple[list[ir.Op], list[ir.Op]]:
@@ -179,14 +180,16 @@ class _Outliner:
         bases: dict[ir.Value, ir.Value[ir.TensorType]] = {}
         changed: list[ir.Op] = []
         for op in after:
-            if isinstance(op, ir.View) and op.source in storages and ir.is_storage(op.source):
-                if op.source not in bases:
-                    type = ir.TensorType(
-                        ir.DType.U8, (op.source.type.nbytes,), (Int(1),), op.source.type.device
-                    )
-                    bases[op.source] = ir.Value(self._fresh(f"{op.source.name}.bytes"), type)
-                op = dataclasses.replace(op, source=bases[op.source])
-            changed.append(op)
+            match op:
+                case ir.View(source=source) if source in storages and ir.is_storage(source):
+                    if source not in bases:
+                        type = ir.TensorType(
+                            ir.DType.U8, (source.type.nbytes,), (Int(1),), source.type.device
+                        )
+                        bases[source] = ir.Value(self.new(f"{source.name}.bytes"), type)
+                    changed.append(dataclasses.replace(op, source=bases[source]))
+                case _:
+                    changed.append(op)
         return [ir.View(source=_storage(s), result=base) for s, base in bases.items()], changed
 
     def _arguments(self, inside: Sequence[ir.Op], defined: Set[ir.Value]) -> list[ir.Value]:
@@ -240,11 +243,9 @@ class _Outliner:
         results: set[ir.Value] = set()
         static: dict[str, set[int]] = {}
         aliasing = analyses.aliasing(program.main)
-        for op in program.main.body:
-            if isinstance(op, ir.CallSubgraph) and op.function in recordable:
-                roots = [
-                    aliasing.roots.get(a, NO_ROOTS) if isinstance(a, ir.Value) else NO_ROOTS for a in op.args
-                ]
+        for op in program.main.ops_of(ir.CallSubgraph):
+            if op.function in recordable:
+                roots = [aliasing.roots.get(a, NO_ROOTS) if ir.is_tensor(a) else NO_ROOTS for a in op.args]
                 static[op.function] = {i for i, of in enumerate(roots) if of and results.issuperset(of)}
                 results.update(op.results)
 
@@ -263,12 +264,6 @@ class _Outliner:
         )
         self.functions.add(name)
         return name
-
-    def _fresh(self, wish: str) -> str:
-        while wish in self.names:
-            wish += "_"
-        self.names.add(wish)
-        return wish
 
 
 def _storage(value: ir.Value) -> ir.Value[ir.StorageType]:

@@ -49,31 +49,34 @@ _CAPTURE = "capture the model for that device"
 
 def reasons_against(op: ir.Op, analyses: Analyses, move: Move) -> Iterator[tuple[str, str]]:
     """Yields reasons why an op on the old device cannot be on the new one, each with a remedy."""
-    if isinstance(op, ir.Launch):
-        yield from _kernel(analyses.kernels.get(op.kernel), analyses, move)
-    if move.same_type:
-        return
-    if isinstance(op, ir.OperatorCall):
-        yield from _call(op, analyses, move)
-    if isinstance(op, ir.AllocStorage) and op.result.type.space.kind is not ir.MemoryKind.DEFAULT:
-        kind = op.result.type.space.kind.value
-        yield f"{kind} memory belongs to its type of device", _CAPTURE
-    if isinstance(op, ir.EnterMemoryPool):
-        yield f"memory pool {op.name} belongs to its type of device", "remove the scope"
-    if move.target.type == "cpu" and (isinstance(op, ir.RecordEvent | ir.WaitEvent) or _streams(op)):
+    match op:
+        case ir.Launch():
+            yield from _kernel(analyses.kernels.get(op.kernel), analyses, move)
+        case _ if move.same_type:
+            pass
+        case ir.CallExtern() | ir.CollectiveStart():
+            yield from _call(op, analyses, move)
+        case ir.AllocStorage() if (kind := op.result.type.space.kind) is not ir.MemoryKind.DEFAULT:
+            yield f"{kind.value} memory belongs to its type of device", _CAPTURE
+        case ir.EnterMemoryPool(name=name):
+            yield f"memory pool {name} belongs to its type of device", "remove the scope"
+        case _:
+            pass
+    if move.target.type == "cpu" and not move.same_type and _uses_streams(op):
         yield "a CPU has no streams", "capture the model without torch.cuda.stream"
 
 
-def _streams(op: ir.Op) -> bool:
-    """Whether an op is on another stream than the current one."""
-    return any(f.get(op) for f in ir.op_spec(type(op)).of_role(ir.Role.STREAM))
+def _uses_streams(op: ir.Op) -> bool:
+    """Returns whether an op orders streams, or is on another one than the current one."""
+    match op:
+        case ir.RecordEvent() | ir.WaitEvent():
+            return True
+        case _:
+            return any(f.get(op) for f in ir.op_spec(type(op)).of_role(ir.Role.STREAM))
 
 
 def _call(op: ir.OperatorCall, analyses: Analyses, move: Move) -> Iterator[tuple[str, str]]:
-    info = analyses.extern_info.get(op.target)
-    if isinstance(op, ir.CollectiveStart) or (
-        info is not None and ir.ExternTag.COLLECTIVE in info.extern.tags
-    ):
+    if ir.EffectClass.COLLECTIVE in op.effects(analyses).classes:
         yield f"{op.target} runs in a process group of one type of device", _CAPTURE
         return
     yield from _operator(op.target, move)

@@ -129,10 +129,12 @@ def _reasons(analyses: Analyses, move: Move) -> Iterator[Reason]:
 
     program = analyses.program
     for constant in program.constants:
-        type = constant.value.type
-        if isinstance(type, ir.OpaqueType) and type.kind is ir.OpaqueKind.PACKED and not move.same_type:
-            what = f"constant %{constant.value.name}, {type.detail}, is packed for one machine's library"
-            yield Reason(what, "among the constants", "capture the model without packed weights")
+        match constant.value.type:
+            case ir.OpaqueType(kind=ir.OpaqueKind.PACKED, detail=detail) if not move.same_type:
+                what = f"constant %{constant.value.name}, {detail}, is packed for one machine's library"
+                yield Reason(what, "among the constants", "capture the model without packed weights")
+            case _:
+                pass
     for function in program.functions:
         for position, op in enumerate(function.body):
             if _touches(op, move):
@@ -172,14 +174,14 @@ def _moved(program: ir.Program, move: Move) -> ir.Program:
 
 
 def _value(old: ir.Value, move: Move) -> ir.Value:
-    type = old.type
-    if not isinstance(type, ir.TensorType | ir.StorageType) or type.device != move.source:
-        return old
-    if isinstance(type, ir.StorageType):
-        type = dataclasses.replace(
-            type, alignment=min(type.alignment, move.target.traits.allocation_alignment)
-        )
-    return ir.Value(old.name, dataclasses.replace(type, device=move.target))
+    match old.type:
+        case ir.TensorType(device=device) as type if device == move.source:
+            return ir.Value(old.name, dataclasses.replace(type, device=move.target))
+        case ir.StorageType(device=device) as type if device == move.source:
+            alignment = min(type.alignment, move.target.traits.allocation_alignment)
+            return ir.Value(old.name, dataclasses.replace(type, device=move.target, alignment=alignment))
+        case _:
+            return old
 
 
 def _function(function: ir.Function, value: Callable[[ir.Value], ir.Value], move: Move) -> ir.Function:
@@ -203,9 +205,11 @@ def _named(op: ir.Op, move: Move) -> ir.Op:
 
 
 def _devices(x: object, move: Move) -> object:
-    if isinstance(x, ir.Device):
-        return move.of(x)
-    if isinstance(x, tuple):
-        moved = tuple(_devices(item, move) for item in x)
-        return x if all(a is b for a, b in zip(moved, x, strict=True)) else moved
-    return x
+    match x:
+        case ir.Device():
+            return move.of(x)
+        case tuple():
+            moved = tuple(_devices(item, move) for item in x)
+            return x if all(a is b for a, b in zip(moved, x, strict=True)) else moved
+        case _:
+            return x

@@ -12,13 +12,14 @@ from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.sizes import Sizes
-from wrapper_ir.expr import Int
+from wrapper_ir.expr import as_int
 from wrapper_ir_passes.analysis.memory import freed_at, held_outside
 from wrapper_ir_passes.memory.reuse_candidates import (
     OperatorResult,
     operator_results,
     relied_alignment,
     reusable_storages,
+    reused_roots,
 )
 from wrapper_ir_passes.planner.buffers import aligned
 
@@ -44,7 +45,7 @@ def place_in_arguments(function: ir.Function, analyses: Analyses, sizes: Sizes) 
     ExpressionError if a size has no value under the hints.
     """
     live = analyses.get_for(function, analyse_liveness)
-    freed, reused = freed_at(function, live), _reused(function, analyses)
+    freed, reused = freed_at(function, live), reused_roots(function, live.aliasing)
     rooms = [
         _Room(result, sizes.bytes_of(v), live.storages[v], freed[v])
         for v, result in operator_results(function, analyses, donated=True).items()
@@ -52,7 +53,7 @@ def place_in_arguments(function: ir.Function, analyses: Analyses, sizes: Sizes) 
         and v in live.storages
         and v in freed
         and v not in reused
-        and isinstance(ir.extent_bytes(result.value.type), Int)
+        and as_int(ir.extent_bytes(result.value.type)) is not None
     ]
     if not rooms:
         return function
@@ -164,7 +165,7 @@ def _tenants(
     """
     relied, storages = relied_alignment(function, analyses), reusable_storages(function, analyses)
     roots = analyses.aliasing(function).roots
-    for root in _reused(function, analyses):
+    for root in reused_roots(function, analyses.aliasing(function)):
         storages.pop(root, None)
     for op in function.body:
         if not isinstance(op, _BY_BYTES):
@@ -174,16 +175,9 @@ def _tenants(
     tenants = [
         _Tenant(op, sizes.bytes_of(op.result), at, freed[op.result], relied.get(op.result, 1))
         for at, op in function.positions_of(ir.AllocStorage)
-        if op.result in storages and op.result in freed and isinstance(op.result.type.nbytes, Int)
+        if op.result in storages and op.result in freed and as_int(op.result.type.nbytes) is not None
     ]
     return sorted(tenants, key=lambda tenant: -tenant.size)
-
-
-def _reused(function: ir.Function, analyses: Analyses) -> set[ir.Value]:
-    """Roots that are reused, which ends all their names."""
-    roots = analyses.aliasing(function).roots
-    views = [op for op in function.ops_of(ir.View) if op.mode is ir.ViewMode.REUSE]
-    return {root for op in views for root in roots.get(op.source, NO_ROOTS)}
 
 
 def _rewritten(
@@ -191,12 +185,11 @@ def _rewritten(
 ) -> Iterator[ir.Op]:
     """Returns the ops, with views of the arguments."""
     for op in function.body:
-        if isinstance(op, ir.View) and op.source in places:
-            argument, place = places[op.source]
-            yield dataclasses.replace(op, source=argument.value, offset=op.offset + place)
-        elif not (isinstance(op, ir.AllocStorage | ir.Free) and _storage(op) in places):
-            yield op
-
-
-def _storage(op: ir.AllocStorage | ir.Free) -> ir.Value:
-    return op.result if isinstance(op, ir.AllocStorage) else op.storage
+        match op:
+            case ir.View(source=source, offset=offset) if source in places:
+                argument, place = places[source]
+                yield dataclasses.replace(op, source=argument.value, offset=offset + place)
+            case ir.AllocStorage(result=storage) | ir.Free(storage=storage) if storage in places:
+                pass
+            case _:
+                yield op

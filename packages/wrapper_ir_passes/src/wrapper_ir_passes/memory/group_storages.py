@@ -23,9 +23,7 @@ def shareable_group_memory(function: ir.Function, analyses: Analyses) -> Set[ir.
     counts = Counter(op.result.type.space for op in analyses.program.ops_of(ir.AllocStorage))
     storages: set[ir.Value] = {storage for storage in allocations if counts[storage.type.space] == 1}
     roots = analyses.aliasing(function).roots
-    for op in function.body:
-        if isinstance(op, ir.Free | ir.View):
-            continue
+    for op in function.without(ir.Free, ir.View).body:
         lent = [value for value in ir.operands(op) if ir.is_storage(value)]
         for value in (*lent, *lasting_arguments(op, analyses.extern_info)):
             storages.difference_update(roots.get(value, NO_ROOTS))

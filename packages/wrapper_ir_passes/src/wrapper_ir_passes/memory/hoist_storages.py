@@ -16,7 +16,7 @@ from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.recorded import recorded_functions
 from wrapper_ir.analysis.sizes import Sizes
-from wrapper_ir.expr import Expr, Int, mul
+from wrapper_ir.expr import Expr, as_int, mul
 from wrapper_ir.expr.operators import ADD, FLOORDIV, MAX, MIN, MOD, MUL
 from wrapper_ir.expr.ranges import prove_nonneg
 from wrapper_ir_passes.analysis.memory import held_outside
@@ -68,7 +68,7 @@ class Hoister:
     def __init__(self, analyses: Analyses, sizes: Sizes, packer: Packer) -> None:
         self.analyses, self.sizes, self.packer = analyses, sizes, packer
         self.program = analyses.program
-        self.calls = [op for op in self.program.ops if isinstance(op, ir.CallingOp)]
+        self.calls = [*self.program.ops_of(ir.CallSubgraph, ir.Switch, ir.WhileLoop)]
         self.constants = {v.name for v in analyses.constant_values}
         self.ranges = symbol_ranges(self.program)
 
@@ -103,10 +103,10 @@ class Hoister:
         names = self._names(function)
         body: list[ir.Op] = []
         for op in function.body:
-            parameters = rooms.get(ir.callees(op)[0], ()) if isinstance(op, ir.CallingOp) else ()
+            parameters = next((rooms.get(name, ()) for name in ir.callees(op)), ())
             values = tuple([room.value(names) for room in parameters])
             body += [ir.AllocStorage(result=v, prov=op.prov) for v in values]
-            body.append(_with_args(op, values) if values and isinstance(op, ir.CallingOp) else op)
+            body.append(_with_args(op, values) if values else op)
         return function.with_body(body)
 
     def _names(self, function: ir.Function) -> set[str]:
@@ -131,7 +131,7 @@ class Hoister:
     def _storages(self, function: ir.Function) -> _Storages:
         """Storages whose sizes are known, and never negative, at the function's calls."""
         storages: _Storages = {}
-        if any(isinstance(op, ir.EnterMemoryPool) for op in function.body):
+        if function.has(ir.EnterMemoryPool):
             return storages
         for storage in plannable_storages(function, self.analyses):
             factor = storage.factor
@@ -156,13 +156,9 @@ class Hoister:
         calls = [op for op in self.calls if ir.callees(op)[0] in members]
         for kind in dict.fromkeys(kind for storages in candidates.values() for kind in storages):
             symbols = kind[2].free_symbols
-            defined = any(
-                isinstance(op, ir.Define) and op.symbol in symbols for f in members.values() for op in f.body
-            )
-            kinds = [
-                n for op in calls for n in ((op.body_fn,) if isinstance(op, ir.WhileLoop) else ir.callees(op))
-            ]
-            if symbols and (defined or any(kind not in candidates[name] for name in kinds)):
+            defined = any(op.symbol in symbols for f in members.values() for op in f.ops_of(ir.Define))
+            names = [name for op in calls for name in _bodies(op)]
+            if symbols and (defined or any(kind not in candidates[name] for name in names)):
                 yield kind
 
     def _layout(self, function: ir.Function, kind: _Kind, storages: Sequence[PlannableStorage]) -> _Layout:
@@ -212,19 +208,17 @@ class Hoister:
         """Returns the function with parameters of these sizes, and slots of them."""
         names = self._names(function)
         values = {room.kind: room.value(names) for room in rooms}
-        slots: dict[ir.Value, ir.Slot] = {}
+        slots: dict[int, ir.Slot] = {}
         for layout in layouts:
             pool = values[layout.room.kind]
             for s in layout.storages:
-                slots[s.op.result] = s.slot(pool, layout.places[s.op.result.name])
+                slots[s.position] = s.slot(pool, layout.places[s.op.result.name])
         symbols = {s for room in rooms for s in room.kind[2].free_symbols} - {*function.captures}
         return dataclasses.replace(
             function,
             params=(*function.params, *(ir.Param(value=v) for v in values.values())),
             captures=(*function.captures, *sorted(symbols)),
-            body=tuple(
-                [slots.get(op.result, op) if isinstance(op, ir.AllocStorage) else op for op in function.body]
-            ),
+            body=tuple([slots.get(position, op) for position, op in enumerate(function.body)]),
         )
 
 
@@ -233,10 +227,23 @@ def _kind(storage: PlannableStorage) -> _Kind:
     return type.device, type.space, storage.factor
 
 
-def _with_args(op: ir.CallingOp, values: tuple[ir.Value, ...]) -> ir.Op:
-    if isinstance(op, ir.WhileLoop):
-        return dataclasses.replace(op, captured=(*op.captured, *values))
-    return dataclasses.replace(op, args=(*op.args, *values))
+def _with_args(op: ir.Op, values: tuple[ir.Value, ...]) -> ir.Op:
+    match op:
+        case ir.WhileLoop(captured=captured):
+            return dataclasses.replace(op, captured=(*captured, *values))
+        case ir.CallSubgraph() | ir.Switch():
+            return dataclasses.replace(op, args=(*op.args, *values))
+        case _:
+            return op
+
+
+def _bodies(op: ir.CallingOp) -> tuple[str, ...]:
+    """Returns the functions that a call runs for their results: not the condition of a loop."""
+    match op:
+        case ir.WhileLoop(body_fn=name):
+            return (name,)
+        case _:
+            return ir.callees(op)
 
 
 def _largest(layouts: Iterable[tuple[_Layout, ...]]) -> tuple[_Room, ...]:
@@ -256,7 +263,7 @@ def _never_fails(e: Expr) -> bool:
     executed.
     """
     if e.op in (FLOORDIV, MOD):
-        return isinstance(e.args[1], Int) and e.args[1].value > 0 and _never_fails(e.args[0])
+        return (as_int(e.args[1]) or 0) > 0 and _never_fails(e.args[0])
     return not e.op or (e.op in (ADD, MUL, MIN, MAX) and all(map(_never_fails, e.args)))
 
 

@@ -6,14 +6,13 @@ from collections.abc import Hashable, Iterator
 from dataclasses import replace
 
 from wrapper_ir import ir
-from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.sizes import Sizes
-from wrapper_ir.expr import Int
+from wrapper_ir.expr import Int, as_int
 from wrapper_ir_passes.analysis.memory import held_outside
 from wrapper_ir_passes.memory.pool_candidates import fresh_pool_name
-from wrapper_ir_passes.memory.reuse_candidates import reusable_storages
+from wrapper_ir_passes.memory.reuse_candidates import returned_storages, reusable_storages, reused_roots
 from wrapper_ir_passes.planner.buffers import aligned
 
 
@@ -28,7 +27,7 @@ def join_results(function: ir.Function, analyses: Analyses, sizes: Sizes) -> ir.
     allocations = {op.result: at for at, op in function.positions_of(ir.AllocStorage)}
     for op in _returned(function, analyses):
         type = op.result.type
-        if isinstance(type.nbytes, Int):
+        if as_int(type.nbytes) is not None:
             groups.setdefault((type.device, type.space, op.stream), []).append(op)
     outside = held_outside(function, analyses, sizes, frozenset()) if groups else []
     limit = max(outside, default=0)
@@ -61,14 +60,8 @@ def _returned(function: ir.Function, analyses: Analyses) -> list[ir.AllocStorage
     Those that are reused are excluded, since a reuse ends all tensors of a storage.
     """
     live, storages = analyses.get_for(function, analyse_liveness), reusable_storages(function, analyses)
-    for op in function.body:
-        if isinstance(op, ir.View) and op.mode is ir.ViewMode.REUSE:
-            for root in live.aliasing.roots.get(op.source, NO_ROOTS):
-                storages.pop(root, None)
-    last = function.body[-1]
-    values = ir.operands(last) if isinstance(last, ir.Return) else ()
-    roots = dict.fromkeys(r for v in values for r in live.aliasing.roots.get(v, NO_ROOTS))
-    return [storages[r] for r in roots if r in storages and r not in live.storages]
+    names = storages.keys() - reused_roots(function, live.aliasing)
+    return [storages[root] for root in returned_storages(function, live, names)]
 
 
 def _rewritten(
@@ -77,11 +70,12 @@ def _rewritten(
     places: dict[ir.Value, tuple[ir.Value[ir.StorageType], int]],
 ) -> Iterator[ir.Op]:
     for op in function.body:
-        if isinstance(op, ir.AllocStorage) and op.result in places:
-            if op.result in begins:
-                yield begins[op.result]
-        elif isinstance(op, ir.View) and op.source in places:
-            storage, place = places[op.source]
-            yield replace(op, source=storage, offset=op.offset + place)
-        else:
-            yield op
+        match op:
+            case ir.AllocStorage(result=result) if result in places:
+                if result in begins:
+                    yield begins[result]
+            case ir.View(source=source, offset=offset) if source in places:
+                storage, place = places[source]
+                yield replace(op, source=storage, offset=offset + place)
+            case _:
+                yield op

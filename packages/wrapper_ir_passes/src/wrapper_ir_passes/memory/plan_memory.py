@@ -13,7 +13,7 @@ from wrapper_ir.analysis.liveness import Liveness, analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.expr import Expr, Int, mul
+from wrapper_ir.expr import Expr, as_int, mul
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.analysis.memory import held_outside, memory_use
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees
@@ -135,7 +135,7 @@ def _with_room_in_arguments(analyses: Analyses, sizes: Sizes) -> ir.Program:
 
 
 def _allocations(program: ir.Program) -> int:
-    return sum(isinstance(op, ir.AllocStorage) for op in program.ops)
+    return sum(1 for _ in program.ops_of(ir.AllocStorage))
 
 
 def _held(program: ir.Program, sizes: Sizes) -> int:
@@ -155,7 +155,7 @@ class _Planner:
 
     def planned(self) -> ir.Function:
         """Returns the function with its storages in pools; itself if none can share one."""
-        if any(isinstance(op, ir.EnterMemoryPool) for op in self.function.body):
+        if self.function.has(ir.EnterMemoryPool):
             return self.function
         storages = {
             s.op.result.name: s
@@ -248,35 +248,39 @@ def _without_pools(program: ir.Program) -> ir.Program:
     """Returns the program with each slot of `main`'s fixed-size pools as a separate storage, if the pools
     contain nothing else.
     """
-    body = program.main.body
+    main = program.main
     pools: dict[ir.Value, int] = {
         op.result: op.stream
-        for op in body
-        if isinstance(op, ir.AllocStorage)
-        and op.purpose is ir.AllocPurpose.POOL
-        and isinstance(op.result.type.nbytes, Int)
+        for op in main.ops_of(ir.AllocStorage)
+        if op.purpose is ir.AllocPurpose.POOL
+        and as_int(op.result.type.nbytes) is not None
         and not op.result.type.is_group_memory  # its slots have no separate ids
     }
-    slots: dict[ir.Value, ir.Value] = {op.result: op.pool for op in body if isinstance(op, ir.Slot)}
-    for op in body if pools else ():
-        for value in ir.operands(op):
-            if not isinstance(op, ir.Slot | ir.Free):
-                pools.pop(value, None)
-            elif isinstance(op, ir.Slot) and value in slots:  # a slot with slots
-                pools.pop(slots[value], None)
+    slots: dict[ir.Value, ir.Value] = {op.result: op.pool for op in main.ops_of(ir.Slot)}
+    for op in main.body if pools else ():
+        match op:
+            case ir.Free():
+                pass
+            case ir.Slot(pool=pool):
+                if pool in slots:  # a slot with slots
+                    pools.pop(slots[pool], None)
+            case _:
+                for value in ir.operands(op):
+                    pools.pop(value, None)
     return program.with_functions(
-        [f.with_body(_single(f, pools)) if f is program.main and pools else f for f in program.functions]
+        [f.with_body(_single(f, pools)) if f is main and pools else f for f in program.functions]
     )
 
 
 def _single(function: ir.Function, pools: Mapping[ir.Value, int]) -> Iterator[ir.Op]:
     for op in function.body:
-        if isinstance(op, ir.Slot) and op.pool in pools:
-            yield ir.AllocStorage(result=op.result, zero=op.zero, stream=pools[op.pool], prov=op.prov)
-        elif not (
-            isinstance(op, ir.AllocStorage | ir.Free) and (*ir.results(op), *ir.operands(op))[0] in pools
-        ):
-            yield op
+        match op:
+            case ir.Slot(pool=pool) if pool in pools:
+                yield ir.AllocStorage(result=op.result, zero=op.zero, stream=pools[pool], prov=op.prov)
+            case ir.AllocStorage(result=storage) | ir.Free(storage=storage) if storage in pools:
+                pass
+            case _:
+                yield op
 
 
 def _with_slots(
@@ -287,9 +291,10 @@ def _with_slots(
         storages[n]: s.result for n, s in slots.items() if s.result != storages[n]
     }
     for op in function.body:
-        if isinstance(op, ir.AllocStorage) and op.result.name in slots:
-            if op.result.name in pools:
-                yield pools[op.result.name]
-            yield slots[op.result.name]
-        else:
-            yield ir.map_values(op, lambda v: moved.get(v, v)) if moved else op
+        match op:
+            case ir.AllocStorage() if (name := op.result.name) in slots:
+                if name in pools:
+                    yield pools[name]
+                yield slots[name]
+            case _:
+                yield ir.map_values(op, lambda v: moved.get(v, v)) if moved else op

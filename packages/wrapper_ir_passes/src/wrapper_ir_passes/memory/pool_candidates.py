@@ -63,10 +63,9 @@ def plannable_storages(function: ir.Function, analyses: Analyses) -> Iterator[Pl
     live: Liveness = analyses.get_for(function, analyse_liveness)
     crossing = analyses.get_for(function, crossing_streams)
     shareable = shareable_group_memory(function, analyses)
-    for position, op in enumerate(function.body):
+    for position, op in function.positions_of(ir.AllocStorage):
         if (
-            not isinstance(op, ir.AllocStorage)
-            or op.purpose is ir.AllocPurpose.POOL
+            op.purpose is ir.AllocPurpose.POOL
             or (op.result.type.is_group_memory and op.result not in shareable)
             or op.result not in live.storages
             or op.result in crossing
@@ -83,11 +82,12 @@ def plannable_storages(function: ir.Function, analyses: Analyses) -> Iterator[Pl
 
 def _is_dense(function: ir.Function, position: int, storage: ir.Value[ir.StorageType]) -> bool:
     """Whether the bytes are those of the elements of a tensor, whose number is never negative."""
-    view = function.body[position + 1]
-    if not isinstance(view, ir.View) or view.source is not storage:
-        return False
-    type = view.result.type
-    return expand(mul(ir.numel(type.sizes), Int(type.dtype.itemsize))) == expand(storage.type.nbytes)
+    match function.body[position + 1]:
+        case ir.View(source=source, result=result) if source is storage:
+            type = result.type
+            return expand(mul(ir.numel(type.sizes), Int(type.dtype.itemsize))) == expand(storage.type.nbytes)
+        case _:
+            return False
 
 
 def fresh_pool_name(names: set[str]) -> str:

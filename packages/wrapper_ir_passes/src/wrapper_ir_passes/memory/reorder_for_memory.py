@@ -53,9 +53,6 @@ class ReorderForMemory(Pass):
         return derived.program
 
 
-_FIXED = (ir.DebugValue, ir.EnterMemoryPool, ir.ResizeStorage, ir.SetStorage, ir.Slot)
-
-
 def _hints(analyses: Analyses) -> Sizes:
     """Returns one assignment for all functions, under which the memory of each is computed once."""
     return Sizes(analyses.program)
@@ -71,7 +68,7 @@ def _is_lower(new: MemoryUse, old: MemoryUse) -> bool:
 
 def _reordered(function: ir.Function, analyses: Analyses, steps: int) -> ir.Function | None:
     """Returns the function in another order; None if it keeps its order."""
-    if any(isinstance(op, _FIXED) for op in function.body):
+    if function.has(ir.DebugValue, ir.ForeignMemory, ir.Slot):
         return None
     dependencies = dependencies_of(function, analyses)
     try:
@@ -101,24 +98,27 @@ def _problem(function: ir.Function, analyses: Analyses, steps: Sequence[Step]) -
     for step in steps:
         inside, over = 0, []
         for op in (function.body[position] for position in step.ops):
-            if isinstance(op, ir.CallingOp):
-                inside += callee_use(op, analyses, sizes).live
-            elif isinstance(op, ir.CallExtern | ir.Launch):
-                over += [
-                    (number[new], number[old])
-                    for one, two in in_place_pairs(op, analyses)
-                    for new in live.aliasing.roots.get(one, NO_ROOTS)
-                    for old in live.aliasing.roots.get(two, NO_ROOTS)
-                    if new in number and old in number and new is not old
-                ]
+            match op:
+                case ir.CallSubgraph() | ir.Switch() | ir.WhileLoop():
+                    inside += callee_use(op, analyses, sizes).live
+                case ir.CallExtern() | ir.Launch():
+                    over += [
+                        (number[new], number[old])
+                        for one, two in in_place_pairs(op, analyses)
+                        for new in live.aliasing.roots.get(one, NO_ROOTS)
+                        for old in live.aliasing.roots.get(two, NO_ROOTS)
+                        if new in number and old in number and new is not old
+                    ]
+                case _:
+                    pass
         tasks.append(Task(step.after, inside, tuple(over)))
     buffers = [
         SharedBuffer(sizes.bytes_of(root), tuple(positions), live.aliasing.owned[root] < 0, root in crossing)
         for root, positions in users.items()
     ]
-    known = temporaries(function, sizes)
+    scratch = temporaries(function, sizes)
     for at, step in enumerate(steps):
-        inside = sum(known.get(position, 0) for position in step.ops)
+        inside = sum(scratch.get(position, 0) for position in step.ops)
         buffers += [SharedBuffer(inside, (at,))] if inside else []
     return OrderProblem(tuple(tasks), tuple(buffers))
 

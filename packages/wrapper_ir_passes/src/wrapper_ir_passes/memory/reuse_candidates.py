@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS, Aliasing
 from wrapper_ir.analysis.alignment import relied_pointers
+from wrapper_ir.analysis.liveness import Liveness
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.streams import crossing_streams
 from wrapper_ir.expr import Int, expand, mul
@@ -19,7 +20,7 @@ def reusable_storages(function: ir.Function, analyses: Analyses) -> dict[ir.Valu
 
     None qualify if memory is moved under tensors, or comes from torch's pools.
     """
-    if any(isinstance(op, ir.ForeignMemory) for op in function.body):
+    if function.has(ir.ForeignMemory):
         return {}
     crossing = analyses.get_for(function, crossing_streams)
     storages: dict[ir.Value, ir.AllocStorage] = {
@@ -31,17 +32,37 @@ def reusable_storages(function: ir.Function, analyses: Analyses) -> dict[ir.Valu
         and op.result not in crossing
     }
     for op in function.body:
-        if not isinstance(op, ir.Free) and not (isinstance(op, ir.View) and op.mode is ir.ViewMode.ALIAS):
-            for value in filter(ir.is_storage, ir.operands(op)):
-                storages.pop(value, None)
+        match op:
+            case ir.Free() | ir.View(mode=ir.ViewMode.ALIAS):
+                pass
+            case _:
+                for value in filter(ir.is_storage, ir.operands(op)):
+                    storages.pop(value, None)
     return storages
+
+
+def reused_roots(function: ir.Function, aliasing: Aliasing) -> set[ir.Value]:
+    """Returns the roots that are reused, which ends all their names."""
+    views = (op for op in function.ops_of(ir.View) if op.mode is ir.ViewMode.REUSE)
+    return {root for op in views for root in aliasing.roots.get(op.source, NO_ROOTS)}
+
+
+def returned_storages(function: ir.Function, live: Liveness, storages: Set[ir.Value]) -> list[ir.Value]:
+    """Returns those of the storages that the function returns, each once."""
+    values = ir.operands(function.returns)
+    roots = dict.fromkeys(r for v in values for r in live.aliasing.roots.get(v, NO_ROOTS))
+    return [r for r in roots if r in storages and r not in live.storages]
+
+
+_NAMES = ir.Allocation | ir.View | ir.EndOp
+"""Ops that allocate, name or end memory, and use no contents."""
 
 
 def first_uses(function: ir.Function, aliasing: Aliasing) -> Mapping[ir.Value, int]:
     """Returns the position of the first op that uses each root for more than naming it."""
     positions: dict[ir.Value, int] = {}
     for position, op in enumerate(function.body):
-        if not isinstance(op, ir.Allocation | ir.View | ir.EndOp):
+        if not isinstance(op, _NAMES):
             for value in ir.operands(op):
                 for root in aliasing.roots.get(value, NO_ROOTS):
                     positions.setdefault(root, position)
@@ -82,7 +103,7 @@ def operator_results(
 
     All bytes up to their last one must belong to them. None qualify if `reusable_storages` has none.
     """
-    if any(isinstance(op, ir.ForeignMemory) for op in function.body):
+    if function.has(ir.ForeignMemory):
         return {}
     crossing = analyses.get_for(function, crossing_streams)
     aliasing = analyses.aliasing(function)
@@ -90,16 +111,24 @@ def operator_results(
     params = function.params if donated else ()
     inputs = [p.value for p in params if ir.is_tensor(p.value) and _is_dense(p.value.type)]
     results = {v: OperatorResult(v, 0, 1) for v in inputs if v in aliasing.owned and v not in crossing}
+
+    def add(result: ir.Value, stream: int) -> None:
+        streams[result] = stream
+        if ir.is_tensor(result) and result in aliasing.owned and result not in crossing:
+            results[result] = OperatorResult(result, stream, 1)
+
     for op in function.body:
-        if isinstance(op, ir.CallExtern | ir.Unpack) and op.result is not None:
-            streams[op.result] = op.stream if isinstance(op, ir.CallExtern) else streams.get(op.source, 0)
-            tensor = op.result
-            if ir.is_tensor(tensor) and tensor in aliasing.owned and tensor not in crossing:
-                results[tensor] = OperatorResult(tensor, streams[tensor], 1)
-        elif isinstance(op, ir.AssertLayout):
-            for value in op.tensors:
-                if value in results and op.alignment > results[value].alignment:
-                    results[value] = OperatorResult(value, results[value].stream, op.alignment)
+        match op:
+            case ir.CallExtern(result=ir.Value() as result):
+                add(result, op.stream)
+            case ir.Unpack(result=result):
+                add(result, streams.get(op.source, 0))
+            case ir.AssertLayout(tensors=tensors, alignment=alignment):
+                for value in tensors:
+                    if value in results and alignment > results[value].alignment:
+                        results[value] = OperatorResult(value, results[value].stream, alignment)
+            case _:
+                pass
     return {root: result for root, result in results.items() if aliasing.roots.get(root) == (root,)}
 
 
@@ -120,15 +149,18 @@ def relied_alignment(function: ir.Function, analyses: Analyses) -> Mapping[ir.Va
     alignments: dict[ir.Value, int] = {}
     for op in function.body:
         needs: dict[ir.Value, int] = {}
-        if isinstance(op, ir.Launch):
-            for position, param in relied.get(op.kernel, ()):
-                needs.update(
-                    dict.fromkeys(ir.values_in(op.args[position : position + 1], []), param.divisible)
-                )
-        elif isinstance(op, ir.AssertLayout):
-            needs = dict.fromkeys(op.tensors, op.alignment)
-        elif relied and not isinstance(op, _ANY_ADDRESS):
-            needs = dict.fromkeys(ir.operands(op), ir.DEFAULT_ALIGNMENT)
+        match op:
+            case ir.Launch():
+                for position, param in relied.get(op.kernel, ()):
+                    needs |= dict.fromkeys(
+                        ir.values_in(op.args[position : position + 1], []), param.divisible
+                    )
+            case ir.AssertLayout():
+                needs |= dict.fromkeys(op.tensors, op.alignment)
+            case _ if relied and not isinstance(op, _ANY_ADDRESS):
+                needs = dict.fromkeys(ir.operands(op), ir.DEFAULT_ALIGNMENT)
+            case _:
+                continue
         for value, bytes in needs.items():
             for root in roots.get(value, NO_ROOTS):
                 alignments[root] = max(alignments.get(root, 1), bytes)

@@ -23,6 +23,7 @@ from wrapper_ir_passes.memory.reuse_candidates import (
     may_take_over_result,
     operator_results,
     relied_alignment,
+    returned_storages,
     reusable_storages,
 )
 
@@ -63,7 +64,7 @@ class _Reuse:
         self.storages = reusable_storages(function, analyses)
         self.operators = operator_results(function, analyses, donated=donated)
         self.relied = relied_alignment(function, analyses)
-        self.made: dict[ir.Value, int] = {}
+        self.allocated: dict[ir.Value, int] = {}
         self.freed: dict[ir.Value, int] = {}
         self.direct: dict[ir.Value, list[ir.View]] = {}
         """The views of each storage itself."""
@@ -74,18 +75,22 @@ class _Reuse:
         for at, op in enumerate(function.body):
             for value in ir.operands(op):
                 self.named.setdefault(value, at)
-            if isinstance(op, ir.AllocStorage):
-                self.made[op.result] = at
-            elif isinstance(op, ir.Free):
-                self.freed[op.storage] = at
-            elif isinstance(op, ir.View):
-                self.direct.setdefault(op.source, []).append(op)
-                for root in self.live.aliasing.roots.get(op.result, NO_ROOTS):
-                    self.views.setdefault(root, []).append(op)
+            match op:
+                case ir.AllocStorage(result=result):
+                    self.allocated[result] = at
+                case ir.Free(storage=storage):
+                    self.freed[storage] = at
+                case ir.View(source=source, result=result):
+                    self.direct.setdefault(source, []).append(op)
+                    for root in self.live.aliasing.roots.get(result, NO_ROOTS):
+                        self.views.setdefault(root, []).append(op)
+                case _:
+                    pass
 
     def reused(self) -> ir.Function:
         """Returns the function; itself if no result can take over a storage."""
-        results = {r: view for r in self._returned() if (view := self._view(r)) is not None}
+        returned = returned_storages(self.function, self.live, self.storages.keys())
+        results = {r: view for r in returned if (view := self._view(r)) is not None}
         if not results:
             return self.function
         try:
@@ -94,13 +99,6 @@ class _Reuse:
         except ExpressionError:
             return self.function  # a size has no value under the hints: the peak is unknown
         return self.function.with_body(self._rewritten(results, takeovers)) if takeovers else self.function
-
-    def _returned(self) -> list[ir.Value]:
-        """The storages of results, each once."""
-        last = self.function.body[-1]
-        values = ir.operands(last) if isinstance(last, ir.Return) else ()
-        roots = dict.fromkeys(r for v in values for r in self.live.aliasing.roots.get(v, NO_ROOTS))
-        return [r for r in roots if r in self.storages and r not in self.live.storages]
 
     def _view(self, storage: ir.Value) -> ir.View | None:
         """Returns the only tensor over a storage, if it starts at the storage's first byte."""
@@ -123,7 +121,7 @@ class _Reuse:
             storages = spare.get(self._kind(result), [])
             ended = bisect_left(storages, self.named[view.result], key=ends.__getitem__)
             for at in range(ended - 1, max(-1, ended - 1 - _MOST_TRIED), -1):
-                waits = range(self.freed[storages[at]] + 1, self.made[result])
+                waits = range(self.freed[storages[at]] + 1, self.allocated[result])
                 if any(outside[t] + self.sizes.bytes_of(result) > limit for t in waits):
                     break  # earlier ones would be kept longer
                 last = self._last_tensor(storages[at])
@@ -176,12 +174,8 @@ class _Reuse:
             begins.setdefault(self.named[new.result], []).append(new)
         for position, op in enumerate(self.function.body):
             yield from begins.get(position, ())
-            ends = (
-                op.result
-                if isinstance(op, ir.AllocStorage)
-                else op.source
-                if isinstance(op, ir.View)
-                else None
-            )
-            if ends not in takeovers:
-                yield op
+            match op:
+                case ir.AllocStorage(result=storage) | ir.View(source=storage) if storage in takeovers:
+                    pass
+                case _:
+                    yield op

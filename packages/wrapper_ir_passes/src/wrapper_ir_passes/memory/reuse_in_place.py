@@ -70,10 +70,13 @@ class _Reuse:
     def function_in_place(self) -> ir.Function:
         """Returns the function; itself if no launch can write in place."""
         for position, op in enumerate(self.function.body):
-            if isinstance(op, ir.Launch):
-                self._choose(position, op)
-            elif isinstance(op, ir.CallExtern) and (pair := accumulated(op)) is not None:
-                self._accumulate(position, op, *pair)
+            match op:
+                case ir.Launch():
+                    self._choose(position, op)
+                case ir.CallExtern() if (pair := accumulated(op)) is not None:
+                    self._accumulate(position, op, *pair)
+                case _:
+                    pass
         return self.function.with_body(self._rewritten()) if self.over else self.function
 
     def _choose(self, position: int, op: ir.Launch) -> None:
@@ -149,13 +152,17 @@ class _Reuse:
         A view that equals the argument costs nothing.
         """
         defined: set[ir.Value] = set()
+        names = {op.result for op in self.function.ops_of(ir.View)}
         waiting: dict[ir.Value, tuple[int, ir.View]] = {}
         for position, op in enumerate(self.function.body):
-            if isinstance(op, ir.AllocStorage) and op.result in self.over:
-                continue
-            if isinstance(op, ir.View) and (op.source in self.over or op.source in waiting):
-                waiting[op.result] = position, op
-                continue
+            match op:
+                case ir.AllocStorage(result=result) if result in self.over:
+                    continue
+                case ir.View(source=source, result=result) if source in self.over or source in waiting:
+                    waiting[result] = position, op
+                    continue
+                case _:
+                    pass
             views: list[tuple[int, ir.View]] = []
             pending = list(ir.operands(op))
             for value in pending:
@@ -165,9 +172,8 @@ class _Reuse:
             for _, view in sorted(views, key=itemgetter(0)):
                 yield self._view(view, defined) if view.source in self.over else view
                 defined.add(view.result)
-            if isinstance(op, ir.View):
-                defined.add(op.result)
             yield op
+            defined.update(names & {*ir.results(op)})
 
     def _view(self, op: ir.View, defined: set[ir.Value]) -> ir.View:
         argument = self.over[op.source]

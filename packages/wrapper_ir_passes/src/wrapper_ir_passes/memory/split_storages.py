@@ -114,10 +114,13 @@ class _Split:
     def _rewritten(self) -> Iterator[ir.Op]:
         """The ops, each storage and view of a part right before the first op that uses it."""
         for position, op in enumerate(self.function.body):
-            if isinstance(op, ir.AllocStorage) and op.result in self.begins:
-                continue
-            if isinstance(op, ir.View) and self._root(op.result) is not None:
-                continue
+            match op:
+                case ir.AllocStorage(result=storage) if storage in self.begins:
+                    continue
+                case ir.View(result=tensor) if self._root(tensor) is not None:
+                    continue
+                case _:
+                    pass
             new: dict[ir.Value, ir.Value] = {}
             for value in filter(ir.is_tensor, ir.operands(op)):
                 root = self._root(value)

@@ -55,18 +55,16 @@ def _body(function: ir.Function, variants: dict[str, ir.ExternDef], analyses: An
     symbols = set(function.captures)
     names = {v.name for v in (*ir.definitions(function), *analyses.constant_values)}
     for op in function.body:
-        if isinstance(op, ir.Define):
-            symbols.add(op.symbol)
-        variant = variants.get(op.target) if isinstance(op, ir.CallExtern) else None
-        if (
-            isinstance(op, ir.CallExtern)
-            and variant is not None
-            and ir.is_tensor(op.result)
-            and _fits(op.result, symbols)
-        ):
-            yield from _call(op, op.result, variant.name, names)
-        else:
-            yield op
+        match op:
+            case ir.Define(symbol=symbol):
+                symbols.add(symbol)
+                yield op
+            case ir.CallExtern(target=target, result=result) if (
+                target in variants and ir.is_tensor(result) and _fits(result, symbols)
+            ):
+                yield from _call(op, result, variants[target].name, names)
+            case _:
+                yield op
 
 
 def _fits(result: ir.Value[ir.TensorType], symbols: set[str]) -> bool:

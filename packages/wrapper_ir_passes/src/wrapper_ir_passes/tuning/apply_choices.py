@@ -27,17 +27,25 @@ def with_choices(
 
 
 def _fixed(kernel: ir.KernelDef, configs: Mapping[str, ir.TritonConfig]) -> ir.KernelDef:
-    if not isinstance(kernel, ir.TritonKernel) or kernel.name not in configs:
-        return kernel
-    return dataclasses.replace(kernel, configs=(configs[kernel.name],), derive=())
+    match kernel:
+        case ir.TritonKernel(name=name) if name in configs:
+            return dataclasses.replace(kernel, configs=(configs[name],), derive=())
+        case _:
+            return kernel
 
 
 def _chosen(op: ir.Op, kernels: Mapping[str, ir.KernelDef], variants: Mapping[str, int]) -> ir.Op:
-    if not isinstance(op, ir.Launch) or op.kernel not in variants:
-        return op
-    multi = kernels[op.kernel]
+    match op:
+        case ir.Launch(kernel=name) if name in variants:
+            return _with_variant(op, kernels[name], variants[name])
+        case _:
+            return op
+
+
+def _with_variant(op: ir.Launch, multi: ir.KernelDef, index: int) -> ir.Launch:
+    """Returns the launch of one kernel of a multi-kernel in place of the launch of that."""
     assert isinstance(multi, ir.MultiKernel)
-    variant = multi.variants[variants[op.kernel]]
+    variant = multi.variants[index]
     tensors = [i for i, p in enumerate(multi.params) if p.kind.takes_tensor]
     extents = dict(zip(tensors, op.extents))
     return dataclasses.replace(

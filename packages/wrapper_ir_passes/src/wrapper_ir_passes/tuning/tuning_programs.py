@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.sizes import Sizes, declared_size
-from wrapper_ir.expr import Bool, Expr, Float, Int, SymKind
+from wrapper_ir.expr import Bool, Expr, Float, Int, SymKind, as_expr
 from wrapper_ir.expr.rewrite import map_atoms
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 
@@ -76,8 +76,8 @@ def tuning_programs(
     launches: dict[ir.Program, tuple[int, frozenset[str]]] = {}
     for function in program.functions:
         origins = {value: op for op in function.body for value in ir.results(op)}
-        for op in function.body:
-            if isinstance(op, ir.Launch) and _leaves_a_choice(kernels[op.kernel], kernels):
+        for op in function.ops_of(ir.Launch):
+            if _leaves_a_choice(kernels[op.kernel], kernels):
                 reduction = _Reduction(program, origins, sizes)
                 one = reduction.reduced(op)
                 rests_on = frozenset[str]().union(*(roots.get(name, ()) for name in reduction.symbols))
@@ -106,8 +106,8 @@ def _sizes(program: ir.Program, given: Mapping[str, int], fallback: int) -> tupl
 def _roots(program: ir.Program, symbols: set[str], assumed: frozenset[str]) -> dict[str, frozenset[str]]:
     """For each symbol, the assumed symbols that determine it; known symbols have none."""
     roots = {name: frozenset({name}) for name in assumed}
-    for op in program.ops:
-        if isinstance(op, ir.Define) and op.symbol not in symbols and op.symbol not in roots:
+    for op in program.ops_of(ir.Define):
+        if op.symbol not in symbols and op.symbol not in roots:
             sources = map_atoms(op.expr, declared_size).free_symbols
             roots[op.symbol] = frozenset[str]().union(*(roots.get(name, ()) for name in sources))
     return roots
@@ -190,10 +190,7 @@ class _Reduction:
     def _number(self, e: Expr) -> Expr:
         e = map_atoms(e, _stand_in)
         self._note(e)
-        value = self.sizes.value(e)
-        return (
-            Bool(value) if isinstance(value, bool) else Int(value) if isinstance(value, int) else Float(value)
-        )
+        return as_expr(self.sizes.value(e))
 
     def _size(self, e: Expr) -> int:
         self._note(e)
@@ -276,9 +273,13 @@ class _Reduction:
 
 def _stand_in(atom: Expr) -> Expr:
     """Replaces values that a run reads from memory or from a caller's tensor."""
-    if isinstance(atom, ir.Item):
-        return _STAND_INS[atom.kind]
-    return Int(0) if isinstance(atom, ir.OffsetOf) else atom
+    match atom:
+        case ir.Item():
+            return _STAND_INS[atom.kind]
+        case ir.OffsetOf():
+            return Int(0)
+        case _:
+            return atom
 
 
 def _may_be_indices(dtype: ir.DType) -> bool:
