@@ -217,7 +217,7 @@ class _Run:
             if start is None:
                 sources += [(part.size, part.number) for part in parts.all()]
             else:
-                visible = parts.seen(start, size, _layout(value))
+                visible = parts.visible(start, size, _layout(value))
                 sources += [(part.start - start, part.size, part.number) for part in visible]
         return self.number("content", tuple(sources))
 

@@ -1,8 +1,9 @@
-"""Which writes the bytes of a storage come from, as far as offsets can be told apart.
+"""Tracks which writes the bytes of a storage come from, as far as offsets are comparable.
 
-A write or a read of a window takes time in the windows that it may meet, not in all windows of the storage. Parts whose start and
-size are multiples of one size (a byte, or `s0` bytes where a dimension is symbolic) are found by their place; these share no
-bytes. All other parts are looked at one by one.
+A write or a read of a window takes time in the windows that it may meet, not in all windows of the storage.
+A part is *placed* if its start and size are multiples of one unit: a byte, or `s0` bytes for a symbolic
+dimension. Placed parts of one unit are disjoint and found by bisection. All other parts are visited one by
+one.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ Number = int
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Part:
-    """Bytes [start, start + size) of a storage, and how they came about; `layout` where only a tensor's elements there did.
-    `time` orders the parts of one storage."""
+    """Bytes [start, start + size) of a storage, and the `number` of their origin.
+
+    With a `layout`, only the elements of a tensor of that layout have it. `time` orders the parts of one
+    storage.
+    """
 
     start: Expr
     size: Expr
@@ -31,7 +35,7 @@ class Part:
 
 
 _Placed = tuple[int, int, Part]
-"""A part, and its start and end in multiples of the size that they are counted in."""
+"""Start and end in multiples of the unit, and the part."""
 _START, _END, _TIME = itemgetter(0), itemgetter(1), attrgetter("time")
 
 
@@ -40,26 +44,29 @@ class WrittenParts:
 
     def __init__(self) -> None:
         self._placed: dict[Monomial, list[_Placed]] = {}
-        """By the size that they are counted in; in order, and apart from each other."""
+        """Disjoint parts by their unit, in order."""
         self._others: dict[tuple[Expr, Hashable, int], Part] = {}
-        """By start, layout and time."""
+        """The other parts, by start, layout and time."""
         self._layouts: dict[tuple[Expr, Hashable], int] = {}
         """The times of the others that have a layout."""
         self._time = 0
 
     def add(self, part: Part) -> None:
-        """Adds a part beside those that are there."""
+        """Adds a part beside the existing ones."""
         self._time += 1
         self._insert(dataclasses.replace(part, time=self._time))
 
     def write(self, part: Part) -> None:
-        """Adds a part in place of the bytes that it surely covers; of parts with a layout, in place of the same elements."""
+        """Adds a part in place of the bytes that it surely covers.
+
+        A part with a layout replaces only the latest part of the same elements.
+        """
         if part.layout is None:
             for old in [*self._near(part.start, part.size)]:
-                left = _without(old, part.start, part.size)
-                if left != (old,):
+                remains = _without(old, part.start, part.size)
+                if remains != (old,):
                     self._remove(old)
-                    for rest in left:
+                    for rest in remains:
                         self._insert(rest)
         else:
             last = self._layouts.get((part.start, part.layout))
@@ -72,27 +79,30 @@ class WrittenParts:
         placed = (part for parts in self._placed.values() for _, _, part in parts)
         return sorted((*placed, *self._others.values()), key=_TIME)
 
-    def seen(self, start: Expr, size: Expr, layout: Hashable) -> Sequence[Part]:
-        """The parts that a tensor may see, in the order of their writes: none from before a write of the same elements."""
+    def visible(self, start: Expr, size: Expr, layout: Hashable) -> Sequence[Part]:
+        """Returns the parts that a tensor may see, in the order of their writes.
+
+        Parts from before the latest write of the same elements are omitted.
+        """
         first = 0 if layout is None else self._layouts.get((start, layout), 0)
         near = (part for part in self._near(start, size) if part.time >= first)
         return sorted((part for part in near if _overlap(part.start, part.size, start, size)), key=_TIME)
 
     def _near(self, start: Expr, size: Expr) -> Iterator[Part]:
-        """All parts but those that by their place share no byte with [start, start + size)."""
-        found = _span(start, size)
+        """Yields all parts except for placed ones that are outside of [start, start + size)."""
+        span = _span(start, size)
         for unit, placed in self._placed.items():
             first, last = 0, len(placed)
-            if found is not None and found[0] == unit:
-                first = bisect_right(placed, found[1], key=_END)
-                last = bisect_left(placed, found[2], key=_START)
+            if span is not None and span[0] == unit:
+                first = bisect_right(placed, span[1], key=_END)
+                last = bisect_left(placed, span[2], key=_START)
             yield from (part for _, _, part in placed[first:last])
         yield from self._others.values()
 
     def _insert(self, part: Part) -> None:
-        found = None if part.layout is not None else _span(part.start, part.size)
-        if found is not None:
-            unit, low, high = found
+        span = None if part.layout is not None else _span(part.start, part.size)
+        if span is not None:
+            unit, low, high = span
             placed = self._placed.setdefault(unit, [])
             if bisect_right(placed, low, key=_END) == bisect_left(placed, high, key=_START):
                 insort(placed, (low, high, part), key=_START)
@@ -105,16 +115,16 @@ class WrittenParts:
         if self._others.pop((part.start, part.layout, part.time), None) is not None:
             self._layouts.pop((part.start, part.layout), None)
             return
-        found = _span(part.start, part.size)
-        assert found is not None  # it was placed by that
-        placed = self._placed[found[0]]
-        del placed[bisect_left(placed, found[1], key=_START)]
+        span = _span(part.start, part.size)
+        assert span is not None  # it was placed by that
+        placed = self._placed[span[0]]
+        del placed[bisect_left(placed, span[1], key=_START)]
 
 
 def _span(start: Expr, size: Expr) -> tuple[Monomial, int, int] | None:
-    """A size, and start and end of some bytes in multiples of it; None where there is no such size.
+    """Returns a unit, and the start and end of some bytes in multiples of it; None if no unit divides both.
 
-    It is not negative where there is a tensor of these bytes, which have not less than none.
+    The unit is not negative if these are the bytes of a tensor, whose number is not.
     """
     try:
         first, length = expand(start).terms, expand(size).terms
@@ -130,8 +140,11 @@ def _span(start: Expr, size: Expr) -> tuple[Monomial, int, int] | None:
 
 
 def _without(part: Part, start: Expr, size: Expr) -> tuple[Part, ...]:
-    """The parts that remain of one when each byte of [start, start + size) is written: all of it unless it is surely covered, less
-    the bytes cut off by a write that is counted in the same size."""
+    """Returns the parts that remain of one after a write of each byte of [start, start + size).
+
+    Nothing remains of a part that is surely covered. A write in the same unit cuts bytes off; otherwise, all
+    of the part remains.
+    """
     if _covers(start, size, part.start, part.size):
         return ()
     one, other = _span(part.start, part.size), _span(start, size)
@@ -152,12 +165,12 @@ def _times(unit: Monomial, count: int) -> Expr:
 
 
 def _overlap(a: Expr, n: Expr, b: Expr, m: Expr) -> bool:
-    """Whether [a, a + n) and [b, b + m) may share bytes."""
+    """Returns whether [a, a + n) and [b, b + m) may share bytes."""
     ends = (a + n - b, b + m - a)
     return not any(isinstance(e, Int) and e.value <= 0 for e in ends)
 
 
 def _covers(a: Expr, n: Expr, b: Expr, m: Expr) -> bool:
-    """Whether [a, a + n) surely contains [b, b + m)."""
+    """Returns whether [a, a + n) surely contains [b, b + m)."""
     before, after = b - a, (a + n) - (b + m)
     return all(isinstance(e, Int) and e.value >= 0 for e in (before, after))

@@ -19,7 +19,7 @@ def _parts(*writes: tuple[Expr | int, Expr | int]) -> WrittenParts:
 
 
 def _seen(parts: WrittenParts, start: Expr | int, size: Expr | int) -> list[tuple[str, str, int]]:
-    found = parts.seen(as_expr(start), as_expr(size), None)
+    found = parts.visible(as_expr(start), as_expr(size), None)
     return [(str(part.start), str(part.size), part.number) for part in found]
 
 
@@ -59,8 +59,8 @@ def test_a_write_of_the_same_elements_hides_those_before_it() -> None:
     parts = WrittenParts()
     for number, layout in enumerate(("columns", None, "columns")):
         parts.write(Part(Int(0), Int(32), number, layout))
-    assert [part.number for part in parts.seen(Int(0), Int(32), "columns")] == [2]
-    assert [part.number for part in parts.seen(Int(0), Int(32), None)] == [1, 2]
+    assert [part.number for part in parts.visible(Int(0), Int(32), "columns")] == [2]
+    assert [part.number for part in parts.visible(Int(0), Int(32), None)] == [1, 2]
 
 
 def test_parts_beside_each_other_are_all_seen() -> None:

@@ -23,7 +23,10 @@ def _random(rng: random.Random, count: int) -> OrderProblem:
         tasks.append(Task(after, rng.choice((0, 0, 3)), over))
     for i in range(count):
         buffers[i] = SharedBuffer(
-            rng.randint(1, 9), tuple(users[i]), given=rng.random() < 0.1, kept=rng.random() < 0.3 / count
+            rng.randint(1, 9),
+            tuple(users[i]),
+            from_start=rng.random() < 0.1,
+            to_end=rng.random() < 0.3 / count,
         )
     return OrderProblem(tuple(tasks), tuple(buffers))
 

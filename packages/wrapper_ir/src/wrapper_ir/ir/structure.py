@@ -113,7 +113,8 @@ def callees(op: OpBase) -> tuple[str, ...]:
 
 def callee_name(op: OpBase) -> str:
     """Name of the kernel or operator that `op` calls; '' for other ops."""
-    return next((str(field.get(op)) for field in op_spec(type(op)).outside), "")
+    fields = op_spec(type(op)).outside
+    return str(fields[0].get(op)) if fields else ""
 
 
 def callees_first(name: str, functions: Mapping[str, Function], is_done: Callable[[str], bool]) -> list[str]:

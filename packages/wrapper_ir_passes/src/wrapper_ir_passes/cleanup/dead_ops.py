@@ -58,8 +58,8 @@ class _Needs:
             case _ if effects.classes or not self.values.isdisjoint(ir.results(op)):
                 return True
             case _:
-                written = (root for v in effects.writes for root in self.roots.get(v, NO_ROOTS))
-                return any(root in self.contents for root in written)
+                roots = (root for v in effects.writes for root in self.roots.get(v, NO_ROOTS))
+                return any(root in self.contents for root in roots)
 
     def add(self, op: ir.Op, effects: ir.Effects) -> None:
         """Marks an op as live, and its operands too."""

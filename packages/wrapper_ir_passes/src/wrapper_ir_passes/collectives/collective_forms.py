@@ -33,12 +33,12 @@ class Form(enum.Enum):
 
     @property
     def is_kernel(self) -> bool:
-        """Whether it is one kernel over an operand in symmetric memory, finished when the kernel is."""
+        """True for one kernel over an operand in symmetric memory; its end is that of the collective."""
         return self in (Form.ONE_SHOT, Form.TWO_SHOT, Form.ONE_SHOT_SCATTER)
 
     @property
     def writes_operand(self) -> bool:
-        """Whether the operand has other content afterwards, according to the schema."""
+        """Returns whether the operand has other content afterwards, according to the schema."""
         return self.is_kernel and _SCHEMAS[self][0].startswith("(Tensor(a!) input")
 
 

@@ -99,7 +99,7 @@ class _Gather:
         self.is_read = any(map(self.reads, range(fusion.position + 1, len(function.body))))
 
     def reads(self, at: int) -> bool:
-        """Whether an op other than the matmuls needs the gathered tensor."""
+        """Returns whether an op other than the matmuls needs the gathered tensor."""
         op = self.function.body[at]
         return at not in self.matmuls and not isinstance(op, _NAMES) and self.uses(op)
 
@@ -118,7 +118,7 @@ class _Gather:
     def fused(self, defined: set[ir.Value]) -> Iterator[ir.Op]:
         """Yields the operator, and names for its results."""
         tensor, matmuls = operand_of(self.op), self.fusion.matmuls
-        rows, columns = matmuls[0].left.type.sizes
+        rows, columns = matmuls[0].lhs.type.sizes
         share = Int(matmuls[0].rows // self.fusion.size)
         window = _window(tensor, self.new(f"{tensor.name}.rows"), share, columns)
         if window.result.type != tensor.type:
@@ -126,10 +126,10 @@ class _Gather:
             tensor = window.result
         factors: list[ir.Value] = []
         for matmul in matmuls:
-            view = self.factor(matmul.right, defined)
+            view = self.factor(matmul.rhs, defined)
             if view is not None:
                 yield view
-            factors.append(matmul.right if view is None else view.result)
+            factors.append(matmul.rhs if view is None else view.result)
         call: ir.Value[ir.TupleType] = ir.Value(self.new(f"{self.handle.name}.matmuls"), ir.TupleType())
         args = (tensor, tuple(factors), Int(0), self.op.group)
         yield ir.CallExtern(target=Form.GATHER_MATMULS.value, args=args, result=call, prov=self.prov)
@@ -216,7 +216,7 @@ class _Gather:
         return self.new.used_later(storage, matmul.position)
 
     def is_own(self, allocation: ir.AllocStorage, matmul: Matmul) -> bool:
-        """Whether a storage was allocated for the matmul alone."""
+        """Returns whether a storage was allocated for the matmul alone."""
         type, crossing = allocation.result.type, self.analyses.get_for(self.function, crossing_streams)
         usual = (
             allocation.purpose is ir.AllocPurpose.PLAIN
@@ -234,7 +234,7 @@ def _scattered(function: ir.Function, analyses: Analyses, fusion: ScatterFusion)
     names = {v for v, own in analyses.aliasing(function).roots.items() if not roots.isdisjoint(own)}
     share = Int(matmul.rows // fusion.size), matmul.result.type.sizes[1]
     part = _window(matmul.result, new(f"{handle.name}.rows"), *share).result
-    args = (matmul.left, matmul.right, arguments_of(op, analyses)["reduce_op"], Int(0), op.group)
+    args = (matmul.lhs, matmul.rhs, arguments_of(op, analyses)["reduce_op"], Int(0), op.group)
     ops: list[ir.Op] = []
     for at, other in enumerate(function.body):
         match other:

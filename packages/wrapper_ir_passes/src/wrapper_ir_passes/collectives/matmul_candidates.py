@@ -35,8 +35,8 @@ class Matmul:
     op: ir.CallExtern
     rows: int
     """Rows of the left factor, and so of the result."""
-    left: ir.Value[ir.TensorType]
-    right: ir.Value[ir.TensorType]
+    lhs: ir.Value[ir.TensorType]
+    rhs: ir.Value[ir.TensorType]
     result: ir.Value[ir.TensorType]
 
 
@@ -137,7 +137,7 @@ class _Finder:
                 return self.roots((*effects.writes, *effects.moves, *effects.ends))
 
     def changes(self, values: Iterable[ir.Value], start: int, stop: int) -> bool:
-        """Whether one of the ops from `start` to before `stop` changes one of these roots."""
+        """Returns whether one of the ops from `start` to before `stop` changes one of these roots."""
         roots = self.roots(values)
         return any(not roots.isdisjoint(self.changed(at)) for at in range(start, stop))
 
@@ -146,17 +146,17 @@ class _Finder:
         if op.target not in ("aten::mm", "aten::mm.out") or op.stream:
             return None
         arguments = arguments_of(op, self.analyses)
-        left, right = ir.as_tensor(arguments["self"]), ir.as_tensor(arguments["mat2"])
+        lhs, rhs = ir.as_tensor(arguments["self"]), ir.as_tensor(arguments["mat2"])
         result = ir.as_tensor(op.result if op.target == "aten::mm" else arguments["out"])
-        types = left.type, right.type, result.type
+        types = lhs.type, rhs.type, result.type
         rows, *others = [as_int(n) for t in types for n in (*t.sizes, *t.strides)]
         if rows is None or None in others or not ir.is_contiguous(result.type.sizes, result.type.strides):
             return None
         is_uniform = len({(t.dtype, t.device) for t in types}) == 1
-        return Matmul(at, op, rows, left, right, result) if is_uniform else None
+        return Matmul(at, op, rows, lhs, rhs, result) if is_uniform else None
 
     def in_flight(self, position: int) -> bool:
-        """Whether an earlier collective is still in flight."""
+        """Returns whether an earlier collective is still in flight."""
         pending: set[ir.Value] = set()
         for op in self.body[:position]:
             match op:
@@ -169,7 +169,7 @@ class _Finder:
         return bool(pending)
 
     def is_whole(self, one: ir.Value[ir.TensorType], other: ir.Value[ir.TensorType]) -> bool:
-        """Whether two contiguous tensors are the same bytes."""
+        """Returns whether two contiguous tensors are the same bytes."""
         place = self.places.get(one)
         same = place is not None and place == self.places.get(other) and len(self.aliasing.roots[one]) == 1
         contiguous = all(ir.is_contiguous(v.type.sizes, v.type.strides) for v in (one, other))
@@ -196,7 +196,7 @@ class _Finder:
                     case Matmul() as matmul:
                         matmuls.append(matmul)
                         names |= self.roots((matmul.result,))
-                        operand_roots |= self.roots((matmul.right,))
+                        operand_roots |= self.roots((matmul.rhs,))
                     case str() if not _is_name(self.body[at]):
                         break
                     case str():
@@ -215,20 +215,20 @@ class _Finder:
     ) -> Matmul | str:
         """Returns the matmul of the complete gathered tensor at `at`, or the reason against it."""
         matmul = self.matmuls.get(at)
-        if matmul is None or not self.is_whole(matmul.left, handle):
+        if matmul is None or not self.is_whole(matmul.lhs, handle):
             return ""
         dtype = handle.type.dtype
-        if matmul.left.type.dtype is not dtype:
-            return f"%{matmul.left.name} is not {dtype.value}"
+        if matmul.lhs.type.dtype is not dtype:
+            return f"%{matmul.lhs.name} is not {dtype.value}"
         if matmul.rows % size:
             return (
-                f"{matmul.rows} rows of %{matmul.left.name} are not the same number from each of {size} "
+                f"{matmul.rows} rows of %{matmul.lhs.name} are not the same number from each of {size} "
                 "processes"
             )
-        if others and others[0].left.type.sizes != matmul.left.type.sizes:
-            return f"%{matmul.left.name} has other rows than %{others[0].left.name}"
-        if not self.roots((matmul.right,)).isdisjoint(self.roots((handle,))):
-            return f"%{matmul.right.name} is gathered, too"
+        if others and others[0].lhs.type.sizes != matmul.lhs.type.sizes:
+            return f"%{matmul.lhs.name} has other rows than %{others[0].lhs.name}"
+        if not self.roots((matmul.rhs,)).isdisjoint(self.roots((handle,))):
+            return f"%{matmul.rhs.name} is gathered, too"
         return matmul
 
     def add_later(
@@ -241,12 +241,12 @@ class _Finder:
             case str() as why:
                 return why
             case matmul:
-                roots = self.aliasing.roots.get(matmul.right, NO_ROOTS)
-        if len(roots) != 1 or matmul.right not in self.places:
-            return f"it is not known where %{matmul.right.name} lies"
+                roots = self.aliasing.roots.get(matmul.rhs, NO_ROOTS)
+        if len(roots) != 1 or matmul.rhs not in self.places:
+            return f"it is not known where %{matmul.rhs.name} lies"
         late = self.defined.get(roots[0], -1) >= start or roots[0] in self.roots(p.result for p in matmuls)
-        if late or self.changes((matmul.right, handle), start, at):
-            return f"%{matmul.right.name} is ready only after %{handle.name} is needed"
+        if late or self.changes((matmul.rhs, handle), start, at):
+            return f"%{matmul.rhs.name} is ready only after %{handle.name} is needed"
         matmuls.append(matmul)
         return ""
 
@@ -268,7 +268,7 @@ class _Finder:
                 f"{matmul.rows} rows of %{matmul.result.name} are not the same number for each of {size} "
                 "processes"
             )
-        if self.changes((matmul.left, matmul.right), matmul.position + 1, position):
+        if self.changes((matmul.lhs, matmul.rhs), matmul.position + 1, position):
             return f"a factor of %{matmul.result.name} is changed before"
         return self.other_use(matmul, position, roots) or ScatterFusion(position, op, size, matmul)
 
@@ -292,7 +292,7 @@ class _Finder:
 
 
 def _is_name(op: ir.Op) -> bool:
-    """Whether an op only creates another name of the gathered tensor, or checks its layout."""
+    """Returns whether an op only creates another name of the gathered tensor, or checks its layout."""
     match op:
         case ir.AssertLayout() | ir.Wait() | ir.View(mode=ir.ViewMode.ALIAS):
             return True

@@ -22,8 +22,8 @@ class CallView:
     name: str
     begin: int
     end: int
-    read: tuple[ir.Arg, ...]
-    written: tuple[ir.Arg, ...]
+    reads: tuple[ir.Arg, ...]
+    writes: tuple[ir.Arg, ...]
     stream: int
     device: ir.Device | None
     prov: ir.Provenance
@@ -53,18 +53,20 @@ def calls_of(function: ir.Function, analyses: Analyses, operators: bool) -> Iter
 def _view(
     function: ir.Function, position: int, op: ir.OutsideCall, reads: set[ir.Value], writes: set[ir.Value]
 ) -> CallView:
-    arguments = tuple(field.get(op) for field in ir.op_spec(type(op)).of_role(ir.Role.ARG))
-    args = tuple(dict.fromkeys(_flat(arguments)))
+    match op:
+        case ir.Launch():
+            args = tuple(dict.fromkeys(_flat(op.args)))
+        case ir.CallExtern() | ir.CollectiveStart():
+            args = tuple(dict.fromkeys(_flat((op.args, op.kwargs))))
     end, results = _results(function, position, op)
-    devices = map(ir.device_of, ir.operands(op))
     return CallView(
         name=ir.callee_name(op),
         begin=position,
         end=end,
-        read=tuple(a for a in args if not ir.is_tensor(a) or a in reads),
-        written=(*(a for a in args if ir.is_tensor(a) and a in writes), *results),
+        reads=tuple(a for a in args if not ir.is_tensor(a) or a in reads),
+        writes=(*(a for a in args if ir.is_tensor(a) and a in writes), *results),
         stream=op.stream,
-        device=next((d for d in devices if d is not None), None),
+        device=next((a.type.device for a in args if ir.is_tensor(a)), None),
         prov=op.prov,
     )
 

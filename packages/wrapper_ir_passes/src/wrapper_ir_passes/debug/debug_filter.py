@@ -44,7 +44,7 @@ class NameFilter:
         return name_filter
 
     def takes(self, name: str) -> bool:
-        """Whether values of this kernel or operator are shown."""
+        """Returns whether values of this kernel or operator are shown."""
         names = (name, *self.variants.get(name, ()))
         return not self.patterns or any(
             fnmatchcase(one.lower(), pattern) for one in names for pattern in self.patterns

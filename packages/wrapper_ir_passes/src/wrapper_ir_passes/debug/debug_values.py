@@ -96,10 +96,10 @@ class DebugValues(Pass):
             if not name_filter.takes(call.name):
                 continue
             before.setdefault(call.begin, []).extend(
-                self._around(call, ir.DebugPhase.BEFORE, call.read, f"{_EVENT}{number}_before")
+                self._around(call, ir.DebugPhase.BEFORE, call.reads, f"{_EVENT}{number}_before")
             )
             after.setdefault(call.end, []).extend(
-                self._around(call, ir.DebugPhase.AFTER, call.written, f"{_EVENT}{number}_after")
+                self._around(call, ir.DebugPhase.AFTER, call.writes, f"{_EVENT}{number}_after")
             )
         body: list[ir.Op] = []
         if is_main and self.inputs:

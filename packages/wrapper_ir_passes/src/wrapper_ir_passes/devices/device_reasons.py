@@ -26,7 +26,7 @@ class Move:
 
     @property
     def same_type(self) -> bool:
-        """Whether only the index changes."""
+        """Returns whether only the index changes."""
         return self.source.type == self.target.type
 
     def of(self, device: ir.Device) -> ir.Device:

@@ -143,7 +143,7 @@ def _reasons(analyses: Analyses, move: Move) -> Iterator[Reason]:
 
 
 def _touches(op: ir.Op, move: Move) -> bool:
-    """Whether an op refers to the device that is moved, by its values or by name."""
+    """Returns whether an op refers to the device that is moved, by its values or by name."""
     return _named(op, move) is not op or any(
         _value(v, move) is not v for v in (*ir.operands(op), *ir.results(op))
     )

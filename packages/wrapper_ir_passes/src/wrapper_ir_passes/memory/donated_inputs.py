@@ -66,7 +66,7 @@ def place_in_arguments(function: ir.Function, analyses: Analyses, sizes: Sizes) 
         if steps < 0 or not tenants:
             break
         selection, more = room.filled(tenants, outside, limit, steps)
-        places |= {tenant.op.result: (room.made, place) for tenant, place in selection}
+        places |= {tenant.op.result: (room.argument, place) for tenant, place in selection}
         storages = {tenant.op.result for tenant, _ in selection}
         tenants, steps = [t for t in tenants if t.op.result not in storages], more
     return function.with_body(_rewritten(function, places)) if places else function
@@ -95,7 +95,7 @@ _Chosen = list[tuple[_Tenant, int]]
 class _Room:
     """A donated argument of `size` bytes, its last use, and the op that frees it."""
 
-    made: OperatorResult
+    argument: OperatorResult
     size: int
     last_use: int
     end: int
@@ -126,13 +126,13 @@ class _Room:
 
     def _place(self, tenant: _Tenant, selection: _Chosen) -> int | None:
         """Returns the lowest free place among the storages that are live at the same time."""
-        type, argument_type = tenant.op.result.type, self.made.value.type
+        type, argument_type = tenant.op.result.type, self.argument.value.type
         alike = (type.device, type.space, tenant.op.stream) == (
             argument_type.device,
             ir.MemorySpace(),
-            self.made.stream,
+            self.argument.stream,
         )
-        if not alike or tenant.begin <= self.last_use or self.made.alignment % tenant.relied:
+        if not alike or tenant.begin <= self.last_use or self.argument.alignment % tenant.relied:
             return None
         low = 0
         beside = [(at, at + t.size) for t, at in selection if tenant.begin <= t.end and t.begin <= tenant.end]

@@ -259,8 +259,9 @@ def _largest(layouts: Iterable[tuple[_Layout, ...]]) -> tuple[_Room, ...]:
 
 
 def _never_fails(e: Expr) -> bool:
-    """Whether an int expression has a value for all values of its symbols, even at positions that are not
-    executed.
+    """Returns whether an int expression has a value for all values of its symbols.
+
+    Callers evaluate it even at positions that are not executed.
     """
     if e.op in (FLOORDIV, MOD):
         return (as_int(e.args[1]) or 0) > 0 and _never_fails(e.args[0])

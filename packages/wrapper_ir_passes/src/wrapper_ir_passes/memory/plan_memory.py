@@ -216,7 +216,7 @@ class _Planner:
         return held_outside(self.function, self.analyses, self.sizes, planned)
 
     def _is_held(self, storage: PlannableStorage) -> bool:
-        """Whether its memory is kept from call to call."""
+        """Returns whether its memory is kept from call to call."""
         main = self.function is self.analyses.program.main
         return self.options.persistent and main and not storage.factor.free_symbols
 

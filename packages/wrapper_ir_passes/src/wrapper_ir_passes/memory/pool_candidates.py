@@ -81,7 +81,7 @@ def plannable_storages(function: ir.Function, analyses: Analyses) -> Iterator[Pl
 
 
 def _is_dense(function: ir.Function, position: int, storage: ir.Value[ir.StorageType]) -> bool:
-    """Whether the bytes are those of the elements of a tensor, whose number is never negative."""
+    """Returns whether the bytes are those of the elements of a tensor, whose number is never negative."""
     match function.body[position + 1]:
         case ir.View(source=source, result=result) if source is storage:
             type = result.type

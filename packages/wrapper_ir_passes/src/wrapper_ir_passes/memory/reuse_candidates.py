@@ -70,7 +70,7 @@ def first_uses(function: ir.Function, aliasing: Aliasing) -> Mapping[ir.Value, i
 
 
 def may_take_over(new: ir.AllocStorage, old: ir.AllocStorage) -> bool:
-    """Whether the first storage's tensors can be in the second one instead.
+    """Returns whether the first storage's tensors can be in the second one instead.
 
     It must have as many bytes, for all sizes, the same memory space and stream, and at least the same
     alignment.
@@ -133,8 +133,9 @@ def operator_results(
 
 
 def _is_dense(type: ir.TensorType) -> bool:
-    """Whether all bytes up to a tensor's last one are its own: bytes in between may belong to another
-    argument.
+    """Returns whether all bytes up to a tensor's last one are elements.
+
+    Other bytes may belong to another argument.
     """
     return expand(ir.extent_bytes(type)) == expand(mul(ir.numel(type.sizes), Int(type.dtype.itemsize)))
 

@@ -71,7 +71,7 @@ class _Reuse:
         self.views: dict[ir.Value, list[ir.View]] = {}
         """Those of each root, in order."""
         self.named: dict[ir.Value, int] = {}
-        """Where each tensor is first used, by views too."""
+        """The position of the first use of each tensor, by views too."""
         for at, op in enumerate(function.body):
             for value in ir.operands(op):
                 self.named.setdefault(value, at)
@@ -134,7 +134,7 @@ class _Reuse:
         return takeovers
 
     def _fits(self, result: ir.Value, old: ir.Value) -> bool:
-        """Whether the result can take over this storage."""
+        """Returns whether the result can take over this storage."""
         if old in self.operators:
             return may_take_over_result(self.storages[result], self.operators[old], self.relied)
         return may_take_over(self.storages[result], self.storages[old])

@@ -61,7 +61,7 @@ class _Reuse:
         self.roots = self.live.aliasing.roots
         self.places = analyses.get_for(function, tensor_places)
         self.storages = reusable_storages(function, analyses)
-        self.made = operator_results(function, analyses, donated=donated)
+        self.operators = operator_results(function, analyses, donated=donated)
         self.relied = relied_alignment(function, analyses)
         self.first = first_uses(function, self.live.aliasing)
         self.over: dict[ir.Value, ir.Value[ir.TensorType]] = {}
@@ -125,10 +125,14 @@ class _Reuse:
     def _root(self, value: ir.Value) -> ir.Value | None:
         """Returns the storage that surely contains a tensor, if it may be removed or overwritten."""
         roots = self.roots.get(value, NO_ROOTS)
-        return roots[0] if len(roots) == 1 and (roots[0] in self.storages or roots[0] in self.made) else None
+        return (
+            roots[0]
+            if len(roots) == 1 and (roots[0] in self.storages or roots[0] in self.operators)
+            else None
+        )
 
     def _fits(self, result: ir.Value, argument: ir.Value) -> bool:
-        """Whether both start at the same byte of equal storages."""
+        """Returns whether both start at the same byte of equal storages."""
         (new, start), (old, other) = (
             self.places.get(result, (result, None)),
             self.places.get(argument, (argument, None)),
@@ -136,8 +140,8 @@ class _Reuse:
         if start is None or start != other or new not in self.storages:
             return False
         first = self._first(old)
-        if first in self.made:
-            return may_take_over_result(self.storages[new], self.made[first], self.relied)
+        if first in self.operators:
+            return may_take_over_result(self.storages[new], self.operators[first], self.relied)
         return may_take_over(self.storages[new], self.storages[old])
 
     def _first(self, root: ir.Value) -> ir.Value:
@@ -181,7 +185,7 @@ class _Reuse:
         if argument in defined and start == op.offset:
             return dataclasses.replace(op, source=argument, offset=Int(0))
         root = self._first(root)
-        assert ir.is_storage(root) or ir.is_tensor(root)  # guaranteed by `storages` and `made`
+        assert ir.is_storage(root) or ir.is_tensor(root)  # guaranteed by `storages` and `operators`
         return dataclasses.replace(op, source=root)
 
 

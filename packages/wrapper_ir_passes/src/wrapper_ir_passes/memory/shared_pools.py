@@ -63,7 +63,7 @@ def share_pools(
 
 
 def _alike(one: PlannableStorage, other: PlannableStorage) -> bool:
-    """Whether both are in the same memory space and on one stream, with different size factors."""
+    """Returns whether both are in the same memory space and on one stream, with different size factors."""
     a, b = one.op.result.type, other.op.result.type
     same = (a.device, a.space, one.op.stream) == (b.device, b.space, other.op.stream)
     return same and one.factor != other.factor and not a.is_group_memory
@@ -76,7 +76,7 @@ def _inside(
     units: Mapping[Expr, int],
     ranges: Mapping[str, Interval],
 ) -> bool:
-    """Whether each slot ends within this many bytes, for all values of the symbols."""
+    """Returns whether each slot ends within this many bytes, for all values of the symbols."""
     for b in pool.buffers:
         storage = storages[b.name]
         place = pool.offsets[b.name] // units[storage.factor]

@@ -53,7 +53,7 @@ class _Split:
         self.storages = reusable_storages(function, analyses)
         self.taken = {v.name for v in (*ir.definitions(function), *analyses.constant_values)}
         self.begins: dict[ir.Value, list[int]] = {}
-        """Where each part of a split storage begins, by storage."""
+        """The positions at which the parts of each split storage begin."""
         self.parts: dict[tuple[ir.Value, int], ir.Value[ir.StorageType]] = {}
         self.tensors: dict[tuple[ir.Value, int], ir.Value[ir.TensorType]] = {}
         """The storage of each part, and the tensor over it in place of one over the whole."""
@@ -105,8 +105,9 @@ class _Split:
         }
 
     def _has_all_bytes(self, type: ir.TensorType) -> bool:
-        """Whether the tensor has an element at every byte in its span, for all sizes, and some elements under
-        the hints.
+        """Returns whether the tensor has an element at every byte in its span, for all sizes.
+
+        Under the hints, it must have some elements.
         """
         extent = ir.extent_bytes(type)
         return extent == mul(ir.numel(type.sizes), Int(type.dtype.itemsize)) and self.sizes.number(extent) > 0

@@ -68,8 +68,9 @@ def _body(function: ir.Function, variants: dict[str, ir.ExternDef], analyses: An
 
 
 def _fits(result: ir.Value[ir.TensorType], symbols: set[str]) -> bool:
-    """Whether a storage for the result can be allocated before the call: sizes are known, and all bytes are
-    elements.
+    """Returns whether a storage for the result can be allocated before the call.
+
+    Its sizes are known there, and all bytes are elements.
     """
     type = result.type
     bytes: Expr = mul(ir.numel(type.sizes), Int(type.dtype.itemsize))

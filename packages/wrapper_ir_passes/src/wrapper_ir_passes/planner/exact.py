@@ -97,9 +97,9 @@ class _Search:
             for i, (first, last) in enumerate(self.over)
         ]
         self.low = [0] * len(order)
-        """Where each buffer would lie on what is placed; where it lies, once it is."""
+        """The offset of each buffer: above the placed ones, or final once it is placed itself."""
         self.waits = [False] * len(order)
-        """Whether a buffer only lies on one that is still to be placed."""
+        """True for a buffer that only rests on one that is not placed yet."""
 
     @property
     def taken(self) -> int:

@@ -33,14 +33,15 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class SharedBuffer:
-    """`size` bytes in use from the first to the last task that uses them; `given`: from the start, `kept`: to
-    the end.
+    """`size` bytes in use from the first to the last task that uses them.
+
+    They are in use before the first task with `from_start`, and after the last one with `to_end`.
     """
 
     size: int
     users: tuple[int, ...]
-    given: bool = False
-    kept: bool = False
+    from_start: bool = False
+    to_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +100,10 @@ def _peaks(problem: OrderProblem, order: Sequence[int], uses: list[list[int]]) -
     totals, now = [], 0
     for i in order:
         buffers = problem.buffers
-        begun = {b for b in uses[i] if counts[b] == len(buffers[b].users) and not buffers[b].given}
+        begun = {b for b in uses[i] if counts[b] == len(buffers[b].users) and not buffers[b].from_start}
         for b in uses[i]:
             counts[b] -= 1
-        ended = {b for b in uses[i] if not counts[b] and not buffers[b].kept}
+        ended = {b for b in uses[i] if not counts[b] and not buffers[b].to_end}
         gain = sum(buffers[b].size for b in begun)
         totals.append(now + max(gain, problem.tasks[i].inside) - _saved(problem, i, begun, ended))
         now += gain - sum(buffers[b].size for b in ended)
@@ -121,7 +122,7 @@ class _State(NamedTuple):
 
     peak: int
     now: int
-    done: int
+    finished: int
     ready: int
     last: int
     before: _State | None
@@ -151,8 +152,8 @@ class _Window:
                     buffer = problem.buffers[b]
                     users = sum(1 << number[u] for u in buffer.users if u in number)
                     outside = [u for u in buffer.users if u not in number]
-                    from_start = buffer.given or any(u in finished for u in outside)
-                    to_end = buffer.kept or any(u not in finished for u in outside)
+                    from_start = buffer.from_start or any(u in finished for u in outside)
+                    to_end = buffer.to_end or any(u not in finished for u in outside)
                     buffers[b] = b, buffer.size, users, from_start, to_end
                 self.uses[at].append(buffers[b])
 
@@ -198,9 +199,9 @@ class _Window:
             best: dict[int, _State] = {}
             for state in states:
                 for new in self._next(state, limit):
-                    other = best.get(new.done)
+                    other = best.get(new.finished)
                     if other is None or (new.peak, new.now) < (other.peak, other.now):
-                        best[new.done] = new
+                        best[new.finished] = new
             if not best or self.taken > steps:
                 return None
             states = sorted(best.values(), key=lambda s: (s.peak, s.now))[:width]
@@ -215,11 +216,11 @@ class _Window:
         states: list[_State] = []
         for task in _bits(state.ready):
             self.taken += 1
-            during, change = self.step(state.done, task)
+            during, change = self.step(state.finished, task)
             demand = state.now + during
             if demand >= limit:
                 continue
-            mask = state.done | 1 << task
+            mask = state.finished | 1 << task
             ready = state.ready & ~(1 << task)
             for then in self.then[task]:
                 if not self.after[then] & ~mask:

@@ -133,7 +133,7 @@ class _Joiner:
         others.append(pool)
 
     def _fits(self, a: Pool, b: Pool, size: int) -> bool:
-        """Whether the limit is kept with one pool of this size in place of two."""
+        """Returns whether the limit is kept with one pool of this size in place of two."""
         times = sorted({a.begin, a.end, b.begin, b.end})
         self.steps -= 4 + (times[-1] - times[0]) // 64
         for first, last in pairwise(times):

@@ -62,16 +62,16 @@ class TuningProgram:
 
 
 def tuning_programs(
-    program: ir.Program, given: Mapping[str, int] | None = None, *, fallback: int = _FALLBACK
+    program: ir.Program, numbers: Mapping[str, int] | None = None, *, fallback: int = _FALLBACK
 ) -> tuple[TuningProgram, ...]:
     """Returns the launches of all functions with a choice, of a config or of a kernel; equal ones once.
 
-    Sizes follow from `given`, then from the symbols' hints and definitions; an unknown symbol gets
+    Sizes follow from `numbers`, then from the symbols' hints and definitions; an unknown symbol gets
     `fallback`, within its bounds.
     """
-    given = given or {}
-    sizes, assumed = _sizes(program, given, fallback)
-    roots = _roots(program, {*given, *(s.name for s in program.symbols if s.hint is not None)}, assumed)
+    numbers = numbers or {}
+    sizes, assumed = _sizes(program, numbers, fallback)
+    roots = _roots(program, {*numbers, *(s.name for s in program.symbols if s.hint is not None)}, assumed)
     kernels = {k.name: k for k in program.kernels}
     launches: dict[ir.Program, tuple[int, frozenset[str]]] = {}
     for function in program.functions:
@@ -86,7 +86,7 @@ def tuning_programs(
     return tuple(TuningProgram(program=p, count=n, assumed=rest) for p, (n, rest) in launches.items())
 
 
-def _sizes(program: ir.Program, given: Mapping[str, int], fallback: int) -> tuple[Sizes, frozenset[str]]:
+def _sizes(program: ir.Program, numbers: Mapping[str, int], fallback: int) -> tuple[Sizes, frozenset[str]]:
     """Returns numbers for all symbols, and the assumed symbols.
 
     Unknown symbols are assumed one by one, in the order of definitions, because later ones may follow from
@@ -94,13 +94,13 @@ def _sizes(program: ir.Program, given: Mapping[str, int], fallback: int) -> tupl
     """
     declared = {s.name: s for s in program.symbols}
     defined = [op.symbol for op in program.ops_of(ir.Define)]
-    values = dict(given)
+    values = dict(numbers)
     while assumed := (sizes := Sizes(program, values)).assumed:
         name = next(n for n in (*defined, *declared) if n in assumed)
         symbol = declared[name]
         upper = fallback if symbol.upper is None else min(fallback, symbol.upper)
         values[name] = max(upper, symbol.lower or 0)
-    return sizes, frozenset(values.keys() - given.keys())
+    return sizes, frozenset(values.keys() - numbers.keys())
 
 
 def _roots(program: ir.Program, symbols: set[str], assumed: frozenset[str]) -> dict[str, frozenset[str]]:
@@ -132,18 +132,19 @@ class _Reduction:
     origins: Mapping[ir.Value, ir.Op]
     sizes: Sizes
     constants: dict[ir.Value, ir.Constant] = field(init=False)
-    used: set[ir.Value] = field(default_factory=set, init=False)
+    needs: set[ir.Value] = field(default_factory=set, init=False)
+    """The constants whose data the launch needs."""
     params: list[ir.Param] = field(default_factory=list, init=False)
     body: list[ir.Op] = field(default_factory=list, init=False)
-    known: dict[ir.Value, Held] = field(default_factory=dict, init=False)
+    replacements: dict[ir.Value, Held] = field(default_factory=dict, init=False)
     """Values of the whole program, and their replacements."""
     symbols: set[str] = field(default_factory=set, init=False)
     """The symbols that determine the launch's numbers."""
-    taken: set[str] = field(init=False)
+    names: set[str] = field(init=False)
 
     def __post_init__(self) -> None:
         self.constants = {c.value: c for c in self.whole.constants}
-        self.taken = {value.name for value in self.constants}
+        self.names = {value.name for value in self.constants}
 
     def reduced(self, launch: ir.Launch) -> ir.Program:
         kernel = self.whole.kernel(launch.kernel)
@@ -168,7 +169,7 @@ class _Reduction:
             ir.Program(
                 functions=(main,),
                 target=self.whole.target,
-                constants=tuple(c for c in self.whole.constants if c.value in self.used),
+                constants=tuple(c for c in self.whole.constants if c.value in self.needs),
                 kernels=ir.needed(self.whole.kernels, {launch.kernel}),
             )
         )
@@ -178,10 +179,12 @@ class _Reduction:
             case ir.Value(type=ir.ScalarType(kind=kind)):
                 return _STAND_INS[kind]
             case ir.Value():
-                if arg not in self.known:
+                if arg not in self.replacements:
                     assert ir.is_tensor(arg)  # kernels have no other arguments
-                    self.known[arg] = self._kept(arg) or self._made(name, self._static(arg.type), touched)
-                return self.known[arg]
+                    self.replacements[arg] = self._kept(arg) or self._made(
+                        name, self._static(arg.type), touched
+                    )
+                return self.replacements[arg]
             case Expr():
                 return self._number(arg)
             case _:
@@ -211,20 +214,22 @@ class _Reduction:
         if value in self.constants:
             if not ir.is_tensor(value) or not _may_be_indices(value.type.dtype):
                 return None
-            self.used.add(value)
+            self.needs.add(value)
             return value
-        if value not in self.known:
+        if value not in self.replacements:
             match self.origins.get(value):
                 case ir.AllocStorage(zero=ir.ZeroMode.CALL | ir.ZeroMode.ONCE) as op:
-                    self.known[value] = self._storage(op, 0)
+                    self.replacements[value] = self._storage(op, 0)
                 case ir.Slot(zero=ir.ZeroMode.CALL) as op:
-                    self.known[value] = self._storage(ir.AllocStorage(result=op.result, zero=op.zero), 0)
+                    self.replacements[value] = self._storage(
+                        ir.AllocStorage(result=op.result, zero=op.zero), 0
+                    )
                 case ir.View() as op if (source := self._kept(op.source)) is not None:
                     type = self._static(op.result.type)
-                    self.known[value] = self._view(source, value.name, type, op.offset)
+                    self.replacements[value] = self._view(source, value.name, type, op.offset)
                 case _:
                     return None
-        return self.known[value]
+        return self.replacements[value]
 
     def _made(self, name: str, type: ir.TensorType, touched: int) -> ir.Value[ir.TensorType]:
         """Returns a tensor with generated contents, over as many bytes as the launch may touch."""
@@ -265,9 +270,9 @@ class _Reduction:
 
     def _value(self, name: str, type: TypeT) -> ir.Value[TypeT]:
         """A value of this name, or of one like it."""
-        while name in self.taken:
+        while name in self.names:
             name += "_"
-        self.taken.add(name)
+        self.names.add(name)
         return ir.Value(name, type)
 
 
