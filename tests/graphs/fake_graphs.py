@@ -21,10 +21,11 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from wrapper_ir import ir
-from wrapper_ir.analysis import recordable, regions
+from wrapper_ir.analysis import recordable
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.recordable import Refusal
 from wrapper_ir.verifier.checks import recording
+from wrapper_ir_passes.analysis import regions
 from wrapper_ir_runtime import RECORDERS, Recorder, Span
 
 # Any in this file: operators and arguments of any kind.
