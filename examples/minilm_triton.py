@@ -1,10 +1,10 @@
-"""The main job with Triton kernels, on a machine that has no GPU.
+"""The main example with Triton kernels, on a machine that has no GPU.
 
     make demo-triton       or       python -m examples.minilm_triton --folder out/
 
-Captures MiniLM with kernels in Triton, with a dynamic batch and sequence length, prints one kernel and the head of the
-program, saves and reloads it, emits Python, and encodes sentences with Triton's interpreter running the kernels on CPU
-tensors. It is slow, exact, and needs no device: what runs on a GPU can be stepped through here.
+Captures MiniLM with kernels in Triton, with a dynamic batch and sequence length. Prints one kernel and the
+head of the program, saves and reloads it, and emits Python. Encodes sentences with Triton's interpreter, which
+runs the kernels on CPU tensors. It is slow, exact, and needs no GPU, so kernels can be debugged step by step.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BATCHES = {"2 short": SENTENCES[::6], "3 short": (SENTENCES[0], SENTENCES[6], SE
 
 
 def capture(model: Model) -> Artifact:
-    """The encoder's program, with Triton kernels, for any batch of 2 to 64 sentences of 2 to 256 tokens."""
+    """Captures the encoder with Triton kernels for any batch of 2 to 64 sentences of 2 to 256 tokens."""
     dims = {0: torch.export.Dim("batch", min=2, max=64), 1: torch.export.Dim("length", min=2, max=256)}
     return inductor_frontend.capture(
         model.encoder,
@@ -42,7 +42,7 @@ def capture(model: Model) -> Artifact:
 
 
 def print_kernel(console: Console, artifact: Artifact) -> None:
-    """The kernel with the shortest source."""
+    """Prints the kernel with the shortest source."""
     kernels = [k for k in artifact.program.kernels if isinstance(k, ir.TritonKernel)]
     shortest = min(kernels, key=lambda k: len(k.source))
     console.print(f"{len(kernels)} Triton kernels; the shortest one:\n")
@@ -50,7 +50,7 @@ def print_kernel(console: Console, artifact: Artifact) -> None:
 
 
 def main() -> int:
-    """Runs the whole job; 0 where everything agrees with eager."""
+    """Runs the example; returns 0 if everything agrees with eager mode."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,8 +1,12 @@
-"""A device outside of torch's tree: tensors on `toy` lie in the host's memory, and its kernels are C++.
+"""A device outside of torch's tree: tensors on `toy` are in the host's memory, and its kernels are C++.
 
-It is what a vendor writes, in the order of the parts below: torch's side (a library with the allocator, the device guard and a few
-operators; `torch.toy`), Inductor's side (a device interface, a scheduling, the texts of its wrapper), and ours (an entry point
-`wrapper_ir.devices` for captures, one `wrapper_ir.kernel_runtimes` for the kernels). Importing it registers the first two.
+A vendor writes three parts, in this order:
+
+- for torch: a library with the allocator, the device guard and a few operators, and the module `torch.toy`;
+- for Inductor: a device interface, a scheduling, and the texts of its wrapper;
+- for Wrapper IR: entry points `wrapper_ir.devices` for captures and `wrapper_ir.kernel_runtimes` for kernels.
+
+Importing this module registers the first two.
 """
 
 from __future__ import annotations
@@ -45,7 +49,7 @@ _SOURCE = Path(__file__).with_name("device_toy.cpp")
 
 
 def _load_library() -> None:
-    """Builds the library once for this torch, and loads it."""
+    """Builds the library once per version of torch, and loads it."""
 
     def build(folder: Path) -> None:
         include = [f"-I{path}" for path in cpp_extension.include_paths()]
@@ -59,7 +63,7 @@ def _load_library() -> None:
 
 
 class _Current:
-    """Makes a toy the current one; there is one only."""
+    """Makes a toy the current device; there is only one."""
 
     def __init__(self, device: object = 0) -> None:
         self.device = device
@@ -93,7 +97,7 @@ def _module() -> ModuleType:
 
 
 def _interface(cores: int) -> type[DeviceInterface]:
-    """What answers for a toy with so many cores."""
+    """Returns the device interface of a toy with this number of cores."""
 
     class Interface(DeviceInterface):
         device = _Current
@@ -135,7 +139,7 @@ def _interface(cores: int) -> type[DeviceInterface]:
 
 
 class _Texts(DeviceOpOverrides):
-    """What Inductor's own wrapper would write; a captured program has ops instead."""
+    """Texts of Inductor's own wrapper. A captured program has ops instead."""
 
     def import_get_raw_stream_as(self, name: str) -> str:
         return f"def {name}(_): return 0"
@@ -150,35 +154,35 @@ class _Texts(DeviceOpOverrides):
         return f"torch.{NAME}.device({device_idx})"
 
 
-# Ours.
+# Wrapper IR's side.
 
 
 @dataclass(frozen=True, slots=True)
 class ToyRuntime:
-    """Builds and launches the kernels of programs for a toy: the C++ that the scheduling wrote, which the host runs."""
+    """Builds and launches the kernels of a toy: C++ from the scheduling, which the host runs."""
 
     kind: str = NAME
 
     def load(self, kernel: ir.KernelDef, target: ir.Target) -> LoadedKernel:
-        """One kernel."""
+        """Loads one kernel."""
         return self.load_all([kernel], target)[kernel.name]
 
     def load_all(self, kernels: Sequence[ir.KernelDef], target: ir.Target) -> dict[str, LoadedKernel]:
-        """Kernels by name. Raises what the C++ runtime raises."""
+        """Loads kernels by name. Raises the errors of the C++ runtime."""
         known = [kernel for kernel in kernels if isinstance(kernel, ir.ForeignKernel)]
         built = CppKernelRuntime().load_all([_on_the_host(kernel) for kernel in known], target)
         return {kernel.name: _launched(built[kernel.name]) for kernel in known}
 
 
 def _on_the_host(kernel: ir.ForeignKernel) -> ir.CppKernel:
-    """The same kernel for tensors of the host. Its first line names the instructions that it is written for."""
+    """Returns the kernel for tensors of the host. Its first line names its instruction set."""
     first, _, source = kernel.payload.partition("\n")
     isa = tuple(first.removeprefix("// isa:").split())
     return ir.CppKernel(name=kernel.name, params=kernel.params, source=source, entry="kernel", isa=isa)
 
 
 def _launched(kernel: LoadedKernel) -> LoadedKernel:
-    """The kernel, which takes tensors on a toy: it is given the same memory as tensors of the host."""
+    """Returns a kernel for tensors on a toy: it passes their memory as tensors of the host."""
 
     def launch(*args: Any, **named: Any) -> None:
         kernel(*(_on_host(x) if isinstance(x, torch.Tensor) else x for x in args), **named)
@@ -192,7 +196,7 @@ def _on_host(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _register() -> None:
-    """Tells torch and Inductor of the device."""
+    """Registers the device with torch and Inductor."""
     _load_library()
     rename_privateuse1_backend(NAME)
     torch._register_device_module(NAME, _module())  # type: ignore[no-untyped-call]  # torch's
@@ -201,7 +205,7 @@ def _register() -> None:
     register_device_op_overrides(NAME, _Texts())
     register_backend_for_device(NAME, CppScheduling, PythonWrapperCodegen)
     if hasattr(inductor_config, "loop_reindexing_after_fusion"):
-        # Inductor takes the loops of every device but the CPU for those of its Triton kernels.
+        # Inductor treats the loops of all devices but the CPU as those of Triton kernels.
         inductor_config.loop_reindexing_after_fusion = False
 
 

@@ -1,8 +1,8 @@
-"""An out-of-tree compiler: kernels that follow each other are submitted together.
+"""An out-of-tree compiler that submits consecutive kernels together.
 
-Devices with a command queue want many kernels in one submission. The graph says all that this takes: which nodes launch
-kernels, what they read and write, and where buffers come and go. Allocations between two launches move in front of the
-first, ends of storages behind the last, and the launches in between become one node.
+Devices with a command queue are fastest with many kernels in one submission. The graph has all necessary
+information: the nodes that launch kernels, their reads and writes, and the lifetimes of buffers. Allocations
+between two launches move before the first, ends of storages after the last, and the launches become one node.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class Submission:
 
     kernels: tuple[Callable[..., None], ...]
     counts: tuple[int, ...]
-    """How many arguments each takes."""
+    """The number of arguments of each."""
 
     @property
     def __name__(self) -> str:
         return f"submit_{len(self.kernels)}"
 
     def __call__(self, *args: Any) -> None:  # Any: tensors and numbers
-        """Runs all of them."""
+        """Runs all kernels."""
         start = 0
         for kernel, count in zip(self.kernels, self.counts, strict=True):
             kernel(*args[start : start + count])
@@ -39,7 +39,7 @@ class Submission:
 
 
 def batch_launches(graph: fx.Graph) -> int:
-    """Makes one node of launches that follow each other; returns how many there are now."""
+    """Merges consecutive launches into one node; returns the number of launch nodes."""
     run: list[fx.Node] = []
     made = 0
     for node in list(graph.nodes):
@@ -54,7 +54,7 @@ def batch_launches(graph: fx.Graph) -> int:
 
 
 def _may_move(node: fx.Node, run: Sequence[fx.Node]) -> bool:
-    """Allocations can go in front of the launches, ends behind them."""
+    """Returns whether a node can leave the run: moves allocations before it; ends may stay after it."""
     name = getattr(node.target, "__name__", "")
     if name == "free":
         return True
@@ -66,7 +66,8 @@ def _may_move(node: fx.Node, run: Sequence[fx.Node]) -> bool:
 
 def _submit(graph: fx.Graph, run: Sequence[fx.Node]) -> int:
     if len(run) > 1:
-        target = Submission(tuple(n.target for n in run), tuple(len(n.args) for n in run))  # type: ignore[misc]  # launches call functions
+        # launches call functions
+        target = Submission(tuple(n.target for n in run), tuple(len(n.args) for n in run))  # type: ignore[misc]
         with graph.inserting_after(run[-1]):
             node = graph.call_function(target, tuple(arg for n in run for arg in n.args))
         node.meta["val"] = None
@@ -79,8 +80,8 @@ def _submit(graph: fx.Graph, run: Sequence[fx.Node]) -> int:
 
 
 # Any: each lowering takes its own op class
-def _left_out(op: Any, scope: object) -> bool:
-    """The device checks and comments nothing."""
+def _omit(op: Any, scope: object) -> bool:
+    """Omits the op: the device has neither checks nor comments."""
     return True
 
 
@@ -90,11 +91,11 @@ class LaunchBatches:
 
     name: str = "launch-batches"
     lowerings: Mapping[type[ir.OpBase], Callable[[Any, Any], bool]] = field(
-        default_factory=lambda: MappingProxyType({ir.AssertFinite: _left_out, ir.Comment: _left_out})
+        default_factory=lambda: MappingProxyType({ir.AssertFinite: _omit, ir.Comment: _omit})
     )
 
     def compile_graph(self, module: fx.GraphModule) -> Callable[..., tuple[Any, ...]]:
-        """The graph with its launches together, as straight-line Python."""
+        """Compiles the graph with merged launches to straight-line Python."""
         batch_launches(module.graph)
         module.graph.lint()
         module.recompile()

@@ -1,8 +1,8 @@
-"""A model cut into pieces at its attention: one process compiles each piece into a file, another one loads them.
+"""A model cut into pieces at its attention: one process compiles the pieces into files, another loads them.
 
-`python serving_pieces.py compile FOLDER`, then `python serving_pieces.py serve FOLDER`, wherever the folder is by then and whatever
-the cache of the second process holds. Serving systems do this: attention stays an operator of theirs, whose memory they manage,
-and what is between is compiled once for all sizes of a batch.
+Run `python serving_pieces.py compile FOLDER`, then `python serving_pieces.py serve FOLDER`. The second
+process needs neither the folder's original path nor a warm cache. Serving systems work like this: attention
+is their own operator, whose memory they manage, and the rest is compiled once for all batch sizes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _WIDTH, _HEADS, _BLOCKS = 32, 4, 2
 
 @torch.library.custom_op("serving_pieces::attention", mutates_args=())
 def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """The system's own attention over rows of `_WIDTH` numbers, a row a token."""
+    """The system's own attention over rows of `_WIDTH` numbers, one per token."""
     shape = (q.shape[0], _HEADS, _WIDTH // _HEADS)
     q_, k_, v_ = (x.reshape(shape).transpose(0, 1) for x in (q, k, v))
     mixed = nn.functional.scaled_dot_product_attention(q_, k_, v_, is_causal=True)
@@ -42,7 +42,7 @@ _OWN = (torch.ops.serving_pieces.attention, torch.ops.serving_pieces.attention.d
 
 
 class Block(nn.Module):
-    """Attention and two layers, each beside a shortcut."""
+    """Attention and two layers, each with a residual connection."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Block(nn.Module):
         self.layers = nn.Sequential(nn.Linear(_WIDTH, 2 * _WIDTH), nn.GELU(), nn.Linear(2 * _WIDTH, _WIDTH))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Rows of `_WIDTH` numbers, a row a token."""
+        """Maps rows of `_WIDTH` numbers, one per token, to such rows."""
         q, k, v = self.qkv(self.norm(x)).chunk(3, -1)
         mixed = x + self.out(torch.ops.serving_pieces.attention(q, k, v))
         result: Tensor = mixed + self.layers(mixed)
@@ -70,21 +70,23 @@ class Model(nn.Module):
         self.blocks = nn.Sequential(*(Block() for _ in range(_BLOCKS)))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Rows of `_WIDTH` numbers, a row a token."""
+        """Maps rows of `_WIDTH` numbers, one per token, to such rows."""
         result: Tensor = self.blocks(x)
         return result
 
 
 class Pieces:
-    """A backend of torch.compile: cuts the graph at the system's operators, and compiles each piece and saves it in `folder`, or
-    loads it from there."""
+    """A backend of torch.compile that cuts the graph at the system's operators.
+
+    It compiles each piece into `folder`, or loads it from there.
+    """
 
     def __init__(self, folder: Path, *, load: bool) -> None:
         self.folder = folder
         self.load = load
 
     def __call__(self, gm: fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
-        """The graph with compiled pieces around the system's own operators."""
+        """Returns the graph with compiled pieces around the system's own operators."""
         part, parts = 0, {}
         for node in gm.graph.nodes:
             if node.op not in ("placeholder", "output", "get_attr"):
@@ -101,7 +103,7 @@ class Pieces:
         path = self.folder / f"{name}.wir"
         if self.load:
             return inductor_frontend.load_piece(path)
-        assert isinstance(piece, fx.GraphModule)  # what split_module makes
+        assert isinstance(piece, fx.GraphModule)  # split_module creates them
         inputs = [node.meta["example_value"] for node in piece.graph.find_nodes(op="placeholder")]
         compiled = inductor_frontend.standalone_compile(piece, inputs)
         compiled.save(path)
@@ -109,7 +111,7 @@ class Pieces:
 
 
 class _Call(nn.Module):
-    """A compiled piece where the graph has a module."""
+    """A compiled piece in place of a module of the graph."""
 
     def __init__(self, piece: inductor_frontend.CompiledPiece) -> None:
         super().__init__()
@@ -141,7 +143,7 @@ def main(argv: Sequence[str]) -> None:
 
 
 def _written() -> int:
-    """How many kernels and modules this process has written into the cache."""
+    """Returns the number of kernels and modules that this process has written into the cache."""
     cache = open_cache(read_settings())
     return sum(cache.counters(name).read().stored for name in ("cpp", "launchers", "python"))
 

@@ -106,7 +106,7 @@ REFUSED: Mapping[type[Refused], str] = MappingProxyType(
         ResizeBlock: "it keeps no tensors from call to call",
     }
 )
-"""Every step that this emitter does not write, and why. All others it writes."""
+"""The steps that this emitter does not write, with reasons."""
 
 HEADER = '''"""Written by tiny_emitter."""
 
@@ -146,7 +146,7 @@ def fits(tensor, dtype, sizes, strides):
 FOOTER = '''
 
 def load():
-    """The model's callable, with the constants and kernels that lie beside this file."""
+    """Returns the model's callable, with the constants and kernels beside this file."""
     import tiny_emitter
     import wrapper_ir
 
@@ -160,7 +160,7 @@ RESERVED = (
 
 
 class FunctionWriter:
-    """Writes one function, a step at a time."""
+    """Writes one function, step by step."""
 
     def __init__(self, plan: Plan) -> None:
         self.fresh = python_names(RESERVED)
@@ -169,21 +169,21 @@ class FunctionWriter:
         self.symbols = {s.name: self.fresh(f"sym_{s.name}") for s in plan.program.symbols}
 
     def define(self, value: ir.Value) -> str:
-        """A fresh Python name for a value: `%buf0.s` is `buf0_s`."""
+        """Returns a new Python name for a value: `%buf0.s` is `buf0_s`."""
         name = self.names[value] = self.fresh(value.name)
         return name
 
     def end(self, values: Iterable[ir.Value]) -> str:
-        """A statement that ends names: Python keeps bytes as long as any name holds a tensor of them."""
+        """Returns a statement that ends names: Python frees memory when no name refers to a tensor in it."""
         names = [self.names.pop(value) for value in values]
         return f"del {', '.join(names)}" if names else ""
 
     def expr(self, e: Expr) -> str:
-        """A size, a condition, any number."""
+        """Returns a size, a condition or any other number."""
         return to_python(e, self.leaf)
 
     def leaf(self, e: Expr) -> str:
-        """A symbol, or what a `define` looks at."""
+        """Returns a symbol, or an operand of a `define`."""
         match e:
             case Sym(name=name):
                 return self.symbols[name]
@@ -201,7 +201,7 @@ class FunctionWriter:
                 raise AssertionError(f"{e} is not a leaf")
 
     def arg(self, x: ir.Arg) -> str:
-        """An argument of a call."""
+        """Returns an argument of a call."""
         match x:
             case ir.Value():
                 return self.names[x]
@@ -225,11 +225,11 @@ class FunctionWriter:
                 assert_never(x)
 
     def exprs(self, es: Iterable[Expr]) -> str:
-        """Sizes or strides."""
+        """Returns sizes or strides."""
         return f"[{', '.join(map(self.expr, es))}]"
 
     def line(self, step: Step) -> str:
-        """One step as one line of Python."""
+        """Returns one step as one line of Python."""
         if isinstance(step, Refused):
             raise refusal(step)
         match step:
@@ -238,7 +238,7 @@ class FunctionWriter:
                 return f"{self.define(result)} = {make}{'.zero_()' if zero else ''}"
             case EndStorage(ends=ends) | EndNames(ends=ends):
                 return self.end(ends)
-            case BeginSlot():  # what takes a slot as a whole is refused: `Zero`, and calls of functions
+            case BeginSlot():  # steps that use a slot as a whole are refused: `Zero`, and calls of functions
                 return ""
             case Same(result=result, source=source, ends=ends):
                 return self.made(result, self.names[source], ends)
@@ -289,45 +289,45 @@ class FunctionWriter:
                 assert_never(step)
 
     def input(self, value: ir.Value, wanted: Input) -> str:
-        """A check of one argument. None stands for a size that only a symbol tells."""
+        """Returns the check of one argument. None is a size that depends on a symbol."""
         name = self.names[value]
         if isinstance(wanted, NumberInput):
             return f"check(type({name}) is {wanted.kind}, {python_string(f'{wanted.name} is not {wanted.kind}')})"
-        assert isinstance(value.type, ir.TensorType)  # as the check says
+        assert isinstance(value.type, ir.TensorType)  # only tensors have such checks
         layout = f"{self.arg(value.type.dtype)}, {list(wanted.sizes)}, {list(wanted.fixed_strides)}"
         return f"check(fits({name}, {layout}), {python_string(f'{wanted.name} is not {wanted.text}')})"
 
     def of_type(self, value: ir.Value[ir.TensorType]) -> str:
-        """A check that a result is a tensor of its dtype."""
+        """Returns the check that a result is a tensor of its dtype."""
         name, dtype = self.names[value], self.arg(value.type.dtype)
         return f"check({name} is not None and {name}.dtype is {dtype}, 'a result')"
 
     def apart(self, value: ir.Value, operands: Iterable[ir.Value]) -> str:
-        """A check that a result has new memory."""
+        """Returns the check that a result has new memory."""
         address, *others = (f"{self.names[x]}.untyped_storage().data_ptr()" for x in (value, *operands))
         return f"check(not {address} or {address} not in ({', '.join(others)},), 'a new result')"
 
     def aligned(self, value: ir.Value, alignment: int, message: str) -> str:
-        """A check of an address."""
+        """Returns the check of an address."""
         said = python_string(message or f"{value.name} is aligned to {alignment} bytes")
         return f"check({self.names[value]}.data_ptr() % {alignment} == 0, {said})"
 
     def made(self, result: ir.Value, text: str, ends: tuple[ir.Value, ...]) -> str:
-        """A new name, and the names that it takes the place of."""
+        """Returns the assignment of a new name, and ends the names that it replaces."""
         line, end = f"{self.define(result)} = {text}", self.end(ends)
         return f"{line}; {end}" if end else line
 
     def layout(self, type: ir.TensorType) -> str:
-        """Sizes and strides."""
+        """Returns sizes and strides."""
         return f"{self.exprs(type.sizes)}, {self.exprs(type.strides)}"
 
     def view(self, result: ir.Value[ir.TensorType], source: ir.Value, offset: Expr) -> str:
-        """A window of bytes."""
+        """Returns a tensor over a window of bytes."""
         type = result.type
         return f"view({self.names[source]}, {self.arg(type.dtype)}, {self.layout(type)}, {self.expr(offset)})"
 
     def call(self, step: CallOperator) -> str:
-        """A library operator, by the name it has in `torch.ops`, with what the call gives."""
+        """Calls a library operator by its name in `torch.ops`, with the arguments that the call passes."""
         namespace, _, name = step.operator.extern.name.partition("::")
         operator, _, overload = name.partition(".")
         given = [self.arg(a.value) for a in step.arguments if a.given is Given.POSITION]
@@ -341,7 +341,7 @@ class FunctionWriter:
 
 
 def refusal(step: Refused) -> NotSupportedError:
-    """The error for a step that is not written: what, where it came from, why, and the way out."""
+    """Returns the error for a step that is not written, with its source, the reason and the alternative."""
     place = ", ".join((*step.prov.ops, *step.prov.locations)) or "no source is recorded"
     return NotSupportedError(
         "TINY101",
@@ -351,7 +351,7 @@ def refusal(step: Refused) -> NotSupportedError:
 
 
 def refuse_devices(program: ir.Program) -> None:
-    """Raises NotSupportedError where anything is not on the CPU."""
+    """Raises NotSupportedError for values that are not on the CPU."""
     values = [p.value for p in program.main.params] + [v for op in program.main.body for v in ir.results(op)]
     for value in values:
         if isinstance(value.type, ir.TensorType | ir.StorageType) and value.type.device.type != "cpu":
@@ -368,7 +368,7 @@ class TinyEmitter:
     name = "tiny"
 
     def emit(self, artifact: Artifact) -> str:
-        """Python source with a function `main(args, constants, kernels)`; raises NotSupportedError."""
+        """Returns Python source with a function `main(args, constants, kernels)`. Raises NotSupportedError."""
         program = artifact.program
         wrapper_ir.verify(artifact)
         refuse_devices(program)
@@ -380,22 +380,24 @@ class TinyEmitter:
         return f"{HEADER}\n@torch.no_grad()\ndef main(args, constants, kernels):\n{body}{FOOTER}"
 
     def write(self, artifact: Artifact, folder: Path) -> tuple[Path, ...]:
-        """`main.py`, and the artifact beside it for its constants and kernels."""
+        """Writes `main.py`, and beside it the artifact, for its constants and kernels."""
         files = (folder / "main.py", folder / "model.wir")
         files[0].write_text(self.emit(artifact), encoding="utf-8")
         wrapper_ir.save(artifact, files[1])
         return files
 
     def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> CompiledProgram:
-        """A callable that takes the model's arguments and returns the model's own output structure. It
-        checks no inputs, so that nothing is gained where they are guarded."""
+        """Returns a callable with the model's signature and result structure.
+
+        `guarded` has no effect, because inputs are never checked.
+        """
         scope: dict[str, Any] = {"__file__": "<tiny_emitter>"}
         exec(compile(self.emit(artifact), "<tiny_emitter>", "exec"), scope)
         return bind(scope["main"], artifact)
 
 
 def bind(main: Callable[..., Any], artifact: Artifact) -> CompiledProgram:
-    """Gives an emitted `main` its constants and kernels, and the model's signature."""
+    """Binds an emitted `main` to its constants and kernels, with the model's signature."""
     program = artifact.program
     torch_machine = machine("torch")
     alignment = Analyses(program).get(constant_alignment)
