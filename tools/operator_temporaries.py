@@ -1,7 +1,8 @@
-"""Which of torch's operators allocate nothing on CPUs beside their results.
+"""Lists torch's operators that allocate only their results on CPUs.
 
-Usage: `python -m tools.operator_temporaries`. Prints the list of `wrapper_ir_passes.analysis.temporaries.nothing`, measured on the samples of
-torch's own operator database, contiguous and not (some minutes). Scalars that torch makes tensors of are left out of account.
+Usage: `python -m tools.operator_temporaries`. Prints the list of
+`wrapper_ir_passes.analysis.temporaries.nothing`, measured on the samples of torch's operator database, contiguous
+and not (some minutes). Scalars that torch converts to tensors are not counted.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from tests.common.compare import temporary_bytes
 # Any in this file: overloads, and arguments of any operator
 _SAMPLES = 6
 _SCALARS = 32
-"""Bytes of tensors that torch makes of scalars."""
+"""Bytes of tensors that torch converts scalars to."""
 _LEAST = 200
 """Bytes of the largest tensor of a call, below which a copy could pass for a scalar."""
 
 
 class Recorder(TorchDispatchMode):
-    """Measures the first calls of each operator: the most bytes above operands and results, and the number of calls."""
+    """Measures the first calls of each operator: their number, and the most bytes beyond operands and results."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch leaves these three so
@@ -59,7 +60,7 @@ def _is_plain(t: Tensor) -> bool:
 
 
 def needs_nothing(recorder: Recorder, name: str) -> bool:
-    """Whether no measured call of an operator held more than its operands and results."""
+    """Returns whether all measured calls of an operator allocated only results."""
     return recorder.most.get(name, _SCALARS + 1) <= _SCALARS
 
 

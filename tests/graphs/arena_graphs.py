@@ -144,7 +144,7 @@ class ArenaGraphs:
     reserved_peak: int = 0
     fails: bool = False
     is_elsewhere: bool = False
-    """Whether arguments are on another device."""
+    """True if arguments are on another device."""
     general: Arena = field(init=False)
     recorded: Arena = field(init=False)
     _cells: dict[int, int] = field(default_factory=dict)

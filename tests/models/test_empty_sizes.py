@@ -216,7 +216,7 @@ def test_the_refusal_names_the_option() -> None:
 
 @pytest.mark.slow
 def test_an_exported_program_has_decided() -> None:
-    """What torch took for granted in its export cannot be undone; its module can be captured anew."""
+    """Assumptions of torch's export cannot be undone; the original module can be captured again."""
 
     class Rows(nn.Module):
         def forward(self, x: Tensor) -> Any:

@@ -48,7 +48,7 @@ def _type(t: Tensor) -> str:
 
 
 def _figures(overload: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[int | None, int]:
-    """What the table says (None: not known), and what the allocator shows, of a call that takes its first result alone."""
+    """Returns the temporaries of a call by the table (None: unknown) and by the allocator, for its first result."""
     params: list[str] = []
 
     def text(value: Any) -> str:

@@ -79,7 +79,7 @@ _MATMULS: Mapping[str, Literal["extern", "templates", "split"]] = {
     "matmuls": "templates",
     "split": "split",
 }
-"""How each kind of our packages computes matmuls."""
+"""Method of matmuls by kind of package."""
 
 
 def mlp() -> tuple[nn.Module, tuple[Any, ...]]:

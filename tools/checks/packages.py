@@ -25,7 +25,7 @@ def find_incomplete_packages(root: Path) -> Iterator[Finding]:
         where = folder.relative_to(root).as_posix()
         if not (folder / "src" / folder.name / "py.typed").is_file():
             yield Finding(f"{where}/src/{folder.name}", 1, "no py.typed")
-        # Wheels can contain only files of their own folder, so each package has a copy.
+        # A wheel contains only files of its package's folder, so each package has a copy.
         copy = folder / "LICENSE"
         if not copy.is_file() or copy.read_bytes() != licence:
             yield Finding(f"{where}/LICENSE", 1, "not the same as the repository's LICENSE")

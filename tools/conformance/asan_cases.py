@@ -188,7 +188,7 @@ def _embedding(width: int) -> Artifact:
 
 
 def call_all(case: Case, library: Path) -> list[str]:
-    """What goes otherwise than it must."""
+    """Returns the calls whose outcome is not the expected one."""
     program = cpp_wrapper.load(library)
     wrong = []
     for number, (make, wanted) in enumerate(case.calls):

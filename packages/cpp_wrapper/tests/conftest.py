@@ -21,7 +21,7 @@ from wrapper_ir_runtime.cache import CacheSettings, open_cache
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A runtime with a cache and a compiler of its own."""
+    """A runtime with a separate cache and compiler."""
 
     root: Path
     settings: Settings
@@ -69,7 +69,7 @@ def make_bench(root: Path, cache: Path) -> Bench:
 
 @pytest.fixture(scope="session")
 def warm_launcher(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A cache that holds only the launcher, so that tests with caches of their own need not build it again."""
+    """A cache with only the launcher, so that tests with separate caches need not build it."""
     bench = make_bench(tmp_path_factory.mktemp("warm"), tmp_path_factory.mktemp("warm-cache"))
     load_launcher(find_toolchain(bench.settings.compiler), open_cache(bench.settings.cache), CppOptions())
     return bench.cache_folder

@@ -159,7 +159,7 @@ class Pair(NamedTuple):
 
 
 class TestEditedGraphs:
-    """What a converted graph does not have, and whoever edits one may bring."""
+    """Nodes that conversion never creates, but that an edited graph may have."""
 
     @staticmethod
     def returning(make: Callable[[fx.Graph, fx.Node], object]) -> fx.GraphModule:

@@ -72,7 +72,7 @@ def artifact(text: str) -> Artifact:
 
 
 def lines(run: Callable[[], Any]) -> tuple[int, Any]:
-    """How many lines of this package and of torch's graphs run, again and again in loops, and the result."""
+    """Returns the number of executed lines of this package and of torch's graphs, and the result."""
     count = 0
 
     def in_a_call(frame: FrameType, event: str, arg: object) -> Any:

@@ -152,7 +152,7 @@ def test_modules_of_an_artifact_share_memory_and_copies_do_not() -> None:
 
 
 def test_a_weight_seen_as_another_type() -> None:
-    """It lies where it did."""
+    """It keeps its memory."""
     module = made()
     same(module, want())
     assert isinstance(module.weight, Tensor)
@@ -191,7 +191,7 @@ def _weight(module: fx.GraphModule) -> ir.Value:
 
 
 def test_a_mapped_constant_can_be_written(tmp_path: Path) -> None:
-    """No program does that, but whoever has a tensor over the memory can."""
+    """No program does that, but the owner of a tensor over the memory can."""
     path = tmp_path / "model.wir"
     storage.save(artifact(), path)
     content = path.read_bytes()

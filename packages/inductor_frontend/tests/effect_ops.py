@@ -185,7 +185,7 @@ _define(
 )
 
 
-# --- out variants, which torch calls with buffers of its own
+# --- out variants, which torch calls with its own buffers
 
 
 def _mixed(x: Tensor, n: int, y: Tensor) -> Tensor:

@@ -27,7 +27,7 @@ from wrapper_ir.errors import WirError
 # Any in this file: models and their arguments.
 
 EAGERS = since("2.13")
-"""Whether Inductor draws eager's numbers if configured to. Before 2.13 it decomposes some operators
+"""True if Inductor draws the numbers of eager mode when configured to. Before 2.13 it decomposes some operators
 nevertheless (`rand_like` to `rand`), so that both stock torch.compile and this backend differ from eager
 mode."""
 UNTRACEABLE = "FE102" if since("2.13") else "FE101"

@@ -1,4 +1,4 @@
-"""Constants that lie in one storage, in Python modules: in memory, and in a folder."""
+"""Constants that share one storage, in Python modules: in memory, and in a folder."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ func @main() {{
 
 @pytest.mark.parametrize("engine", ["python", "interpreter"])
 def test_views_of_constants_that_are_handed_on_are_new_in_each_call(engine: str) -> None:
-    """What a caller, or an operator in place, does to such a tensor is not there in the next call."""
+    """Changes to such a tensor by the caller or an in-place operator do not reach the next call."""
     data = TensorData(ir.DType.F32, memoryview(torch.arange(4.0).numpy().tobytes()))
     program = parse_program(VIEWS.format(hash=data.sha256()))
     verify(program)

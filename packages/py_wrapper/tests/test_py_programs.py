@@ -21,7 +21,7 @@ IDS = [case.name for case in CASES]
 
 def test_cases_cover_every_op() -> None:
     used = {type(op) for case in CASES for f in case.program.functions for op in f.body}
-    # Collectives have tests of their own, in `test_py_collectives.py`; a CPU has no memory pools: `tests/ops/test_scopes.py`.
+    # other tests: collectives in `test_py_collectives.py`, memory pools in `tests/ops/test_scopes.py`
     assert used | {ir.CollectiveStart, ir.EnterMemoryPool, ir.Wait} == set(ir.OPS)
 
 

@@ -1,4 +1,4 @@
-"""What emitted Python cannot do is refused with a code, the op, its place and a way out."""
+"""Unsupported programs are refused with a code, the op, its place and an alternative."""
 
 from __future__ import annotations
 

@@ -169,7 +169,7 @@ def test_nests_end(before: str, after: str) -> None:
         lambda e: substitute(e, {"a": b + 1}),
     ]
     for walk in walks:
-        counted(lambda walk=walk: walk(e))  # type: ignore[misc]  # a lambda's default has no type of its own
+        counted(lambda walk=walk: walk(e))  # type: ignore[misc]  # a lambda's default has no type
 
 
 @pytest.mark.parametrize(

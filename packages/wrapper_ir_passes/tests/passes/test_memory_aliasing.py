@@ -213,7 +213,7 @@ func @fresh(%a: f32[2]) {
 
 
 def _shares(program: ir.Program, one: str, other: str) -> bool:
-    """Whether two storages are slots of one pool with bytes in common."""
+    """Returns whether two storages are slots of one pool with common bytes."""
     slots = {op.result.name: op for op in program.main.body if isinstance(op, ir.Slot)}
     if one not in slots or other not in slots:
         return False
