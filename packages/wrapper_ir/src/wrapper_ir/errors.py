@@ -122,6 +122,10 @@ class ArgumentError(ExecutionError, TypeError):
     """A call has missing, excess or repeated arguments (WIR926)."""
 
 
+class CopyError(ExecutionError, TypeError):
+    """A compiled program cannot be pickled or copied (WIR940); a TypeError, as for other such objects."""
+
+
 class TensorCheckError(ExecutionError, AssertionError):
     """A tensor has a layout other than declared (WIR921), or a NaN or an infinity (WIR922), as Inductor
     asserts."""

@@ -9,37 +9,29 @@ from __future__ import annotations
 import json
 import linecache
 import re
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Sequence
 from types import TracebackType
-from typing import TypeVar, cast
 
 from wrapper_ir import ir
 from wrapper_ir.errors import ArgumentError
 from wrapper_ir_runtime.traces import file_of, traces_of
 from wrapper_ir_runtime.trees import Arguments
 
-Function = TypeVar("Function", bound=Callable[..., object])
 _BOUND = (AttributeError, TypeError, ValueError)
 _PLACE = re.compile(r"arguments\[([01])\]\[(.*?)\](?=[\[:])")
 _UNPACKED = re.compile(r"= (\w+)$")
 _CAPTURED = "call it with the structure of arguments that it was captured with"
 
 
-def coded_arguments(function: Function) -> Function:
-    """Wraps a function: missing, unknown, repeated and malformed arguments raise ArgumentError WIR926."""
-
-    @wraps(function)
-    def call(*args: object, **kwargs: object) -> object:
-        try:
-            return function(*args, **kwargs)
-        except _BOUND as error:
-            failure = binding_failure(error)
-            if failure is None:
-                raise
-            raise failure from error
-
-    return cast(Function, call)  # the same signature
+def malformed_argument(error: Exception) -> Exception:
+    """Returns the coded form of an error from a line of the caller that unpacks an argument; the error itself
+    if it has another cause."""
+    trace = error.__traceback__
+    failure = None if trace is None or trace.tb_next is not None else _unpacking_failure(error, trace)
+    if failure is None:
+        return error
+    failure.__cause__ = error
+    return failure
 
 
 def binding_failure(error: Exception) -> ArgumentError | None:
@@ -50,10 +42,7 @@ def binding_failure(error: Exception) -> ArgumentError | None:
         return None
     if trace.tb_next is None:  # the function did not begin
         return ArgumentError("WIR926", f"arguments: {error}") if type(error) is TypeError else None
-    variable = _taken(trace.tb_next)
-    if variable is None or trace.tb_next.tb_next is not None:
-        return None
-    return ArgumentError("WIR926", f"argument {variable}: {error}", hint=_CAPTURED)
+    return None if trace.tb_next.tb_next is not None else _unpacking_failure(error, trace.tb_next)
 
 
 def boxed_failure(error: Exception, file: str, names: Sequence[str] = ()) -> ArgumentError | None:
@@ -124,10 +113,12 @@ def _positional_names(signature: ir.Signature) -> list[str]:
     return names[: len(children)]
 
 
-def _taken(trace: TracebackType) -> str | None:
-    """Returns the variable that a frame's line unpacks."""
+def _unpacking_failure(error: Exception, trace: TracebackType) -> ArgumentError | None:
+    """Returns the coded form of an error of a frame's line; None if the line does not unpack a variable."""
     match = _UNPACKED.search(_line(trace))
-    return None if match is None else match[1]
+    if match is None:
+        return None
+    return ArgumentError("WIR926", f"argument {match[1]}: {error}", hint=_CAPTURED)
 
 
 def _line(trace: TracebackType) -> str:

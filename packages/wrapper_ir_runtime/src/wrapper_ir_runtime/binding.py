@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, cast
+from typing import Any
 
 from wrapper_ir import ir
 from wrapper_ir.errors import ArgumentError, ExecutionError, NotSupportedError
@@ -14,6 +14,7 @@ from wrapper_ir_runtime import sharing
 from wrapper_ir_runtime.argument_failures import named_failure
 from wrapper_ir_runtime.failures import expect_static
 from wrapper_ir_runtime.inputs import Caller
+from wrapper_ir_runtime.model_calls import model_call
 from wrapper_ir_runtime.parameters import arrange
 from wrapper_ir_runtime.subclasses import Subclass
 from wrapper_ir_runtime.trees import flatten, tree_builder
@@ -166,10 +167,9 @@ def signature_call(
     """
     convention = Convention(signature, caller)
 
-    def call(*args: object, **kwargs: object) -> object:
+    def call(_: object, /, *args: object, **kwargs: object) -> object:
         leaves = convention.leaves(args, kwargs)
         results = boxed(convention.arguments(leaves))
         return convention.finish(leaves, results)
 
-    call.boxed = boxed  # type: ignore[attr-defined]  # functions take attributes
-    return cast("CompiledProgram", call)  # a function with that attribute
+    return model_call(call, boxed)

@@ -4,9 +4,9 @@ debuggers."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from inspect import unwrap
-from types import CodeType, FunctionType
-from typing import cast
+from types import CodeType, FunctionType, MethodType
+
+from wrapper_ir_runtime.model_calls import python_function
 
 
 def relocate_functions(scope: Mapping[str, object], source: str, old: str, new: str) -> int:
@@ -33,10 +33,13 @@ def relocate_functions(scope: Mapping[str, object], source: str, old: str, new: 
 
 def _functions(scope: Mapping[str, object]) -> Iterator[FunctionType]:
     for value in list(scope.values()):
-        if isinstance(value, FunctionType):
-            yield cast("FunctionType", unwrap(value))
-        elif isinstance(value, type) and value.__module__ == scope.get("__name__"):
-            yield from (f for f in vars(value).values() if isinstance(f, FunctionType))
+        match value:
+            case FunctionType() | MethodType():
+                yield python_function(value)
+            case type() if value.__module__ == scope.get("__name__"):
+                yield from (f for f in vars(value).values() if isinstance(f, FunctionType))
+            case _:
+                pass
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:

@@ -7,9 +7,9 @@ constants. Tracers that execute a program are refused. Dynamo is told to keep it
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from types import FunctionType
 
 from wrapper_ir.errors import ExecutionError
+from wrapper_ir_runtime.model_calls import python_function
 from wrapper_ir_runtime.torch_types import TorchModule
 
 _HINT = (
@@ -41,15 +41,15 @@ def refuse_tracers(torch: TorchModule, given: Iterable[object] = ()) -> None:
 
 
 def keep_from_dynamo(torch: TorchModule, *functions: object) -> None:
-    """Makes Dynamo call these Python functions between two graphs, without tracing them or what they call.
+    """Makes Dynamo call these functions and methods between two graphs. It traces neither them nor what they
+    call.
 
     With `fullgraph=True` Dynamo reports why it cannot. Unlike `torch.compiler.disable`, this adds no cost to
     a call.
     """
     frames = torch._C._dynamo.eval_frame
     skip = frames._FrameExecStrategy(frames._FrameAction.SKIP, frames._FrameAction.SKIP)
-    for function in functions:
-        assert isinstance(function, FunctionType)
+    for function in map(python_function, functions):
         frames.set_code_exec_strategy(function.__code__, skip)
         function._torchdynamo_disable = True  # type: ignore[attr-defined]  # functions take attributes
         function._torchdynamo_disable_msg = _COMPILED  # type: ignore[attr-defined]

@@ -19,6 +19,7 @@ from wrapper_ir_runtime.kernel_files import short_name
 _OWN = (
     "boxed",
     "forward",
+    "model_parameters",
     "example_inputs",
     "inputs",
     "storages",
