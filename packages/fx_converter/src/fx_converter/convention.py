@@ -69,7 +69,7 @@ class ModelCodeGen(CodeGen):
                 raise
             return ()
 
-    def process_outputs(self, outputs: Any) -> Any:  # Any: as above
+    def process_outputs(self, outputs: Any) -> Any:  # Any: the results of the graph
         """See `CodeGen`. Raises ConvertError FX105 if the model's outputs or effects need its inputs, which
         graph interpreters do not pass. Markers for unknown values are returned unchanged."""
         if any(type(value) is object for value in outputs):

@@ -79,7 +79,7 @@ class HoistedWindows:
         return numbers
 
     def _number(self, op: ir.View, source: ir.Value[ir.Type] | int) -> int:
-        assert isinstance(op.offset, Int)  # as `_is_fixed` says
+        assert isinstance(op.offset, Int)  # `_is_fixed` has checked it
         key = (source, op.result.type, op.offset.value)
         if key not in self._numbers:
             self._numbers[key] = len(self.windows)

@@ -57,7 +57,7 @@ class WrittenParts:
         self._insert(dataclasses.replace(part, time=self._time))
 
     def write(self, part: Part) -> None:
-        """Adds a part in place of the bytes that it surely covers.
+        """Adds a part in place of the bytes that it is known to cover.
 
         A part with a layout replaces only the latest part of the same elements.
         """
@@ -142,8 +142,8 @@ def _span(start: Expr, size: Expr) -> tuple[Monomial, int, int] | None:
 def _without(part: Part, start: Expr, size: Expr) -> tuple[Part, ...]:
     """Returns the parts that remain of one after a write of each byte of [start, start + size).
 
-    Nothing remains of a part that is surely covered. A write in the same unit cuts bytes off; otherwise, all
-    of the part remains.
+    Nothing remains of a part that is known to be covered. A write in the same unit cuts bytes off; otherwise,
+    all of the part remains.
     """
     if _covers(start, size, part.start, part.size):
         return ()
@@ -171,6 +171,6 @@ def _overlap(a: Expr, n: Expr, b: Expr, m: Expr) -> bool:
 
 
 def _covers(a: Expr, n: Expr, b: Expr, m: Expr) -> bool:
-    """Returns whether [a, a + n) surely contains [b, b + m)."""
+    """Returns whether [a, a + n) is known to contain [b, b + m)."""
     before, after = b - a, (a + n) - (b + m)
     return all(isinstance(e, Int) and e.value >= 0 for e in (before, after))

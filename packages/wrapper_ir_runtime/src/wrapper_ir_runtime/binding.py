@@ -162,8 +162,8 @@ def signature_call(
 ) -> CompiledProgram:
     """Returns a callable with the model's signature over `boxed`, which is its attribute.
 
-    Emitters generate the same steps as code where speed matters. Raises what `Convention` raises, now and in
-    calls.
+    Emitters generate the same steps as code where speed matters. Raises the errors of `Convention`, now and
+    in calls.
     """
     convention = Convention(signature, caller)
 

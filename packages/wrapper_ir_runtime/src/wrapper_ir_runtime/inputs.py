@@ -141,7 +141,7 @@ class InputGuard:
         self.match: Callable[..., bool] = _nothing_is_known
 
     def check(self, *given: object) -> None:
-        """Raises what `refuse_tracers` and `check_inputs` raise. `match` accepts such tensors afterwards."""
+        """Raises the errors of `refuse_tracers` and `check_inputs`. Then `match` accepts such tensors."""
         refuse_tracers(self._torch, given)
         check_inputs(self._caller, self._inputs, given)
         if self._learned == _MAX_RELEARNED or any(i.apart for _, i in self._tensors):

@@ -88,7 +88,7 @@ def _describe(result: object) -> str:
     shape = getattr(result, "shape", None)  # a tensor of any library
     if shape is None:
         return repr(result)
-    return f"{getattr(result, 'dtype', '')} {list(shape)}"  # as above
+    return f"{getattr(result, 'dtype', '')} {list(shape)}"  # a tensor
 
 
 def _ranged(name: str, function: Callable[..., object], torch: Torch) -> Callable[..., object]:

@@ -196,7 +196,9 @@ class FakeValues:
         return fake
 
 
-def _kind_of_call(function: Function, args: Sequence[Any]) -> SymKind:  # Any: as above
+def _kind_of_call(
+    function: Function, args: Sequence[Any]
+) -> SymKind:  # Any: numbers, after the name for `_NAMED`
     """Returns the kind of a call's result."""
     name = _NAMES.get(function, "add")
     if function in _NAMED:

@@ -115,7 +115,7 @@ class TritonForm:
         )
         return triton.autotune(configs=[single], key=[])(self.function())
 
-    def function(self) -> Any:  # Any: as above
+    def function(self) -> Any:  # Any: a function of Triton
         """Returns the function without a config. Raises ConvertError FX104 if the source does not load."""
         return _function(_Key(self))
 
@@ -145,7 +145,7 @@ def _entered(key: _Key) -> tuple[int, int]:
 
 
 @cache
-def _function(key: _Key) -> Any:  # Any: as above
+def _function(key: _Key) -> Any:  # Any: a function of Triton
     """Returns the function of the kernel's source. Triton reads the source from `linecache`, without a file."""
     kernel, hash = key.form.kernel, key.form.hash
     file = f"<wrapper_ir triton kernel {hash}>"
@@ -166,7 +166,7 @@ def _native(value: ir.ConstantValue) -> object:
         return tuple(map(_native, value))
     if not isinstance(value, ir.DType):
         return value
-    import triton.language as tl  # as above
+    import triton.language as tl  # only calls need Triton
 
     dtype: object = getattr(tl, _FLOAT8.get(value, value.torch_name))  # Triton's names
     return dtype

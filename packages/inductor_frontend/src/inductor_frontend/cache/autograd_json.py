@@ -96,7 +96,7 @@ def _read_views(body: Any) -> ViewMetaSequence:
             )
         )
     sequence = object.__new__(ViewMetaSequence)
-    sequence.sequence, sequence.metadata = steps, None  # type: ignore[assignment]  # see above
+    sequence.sequence, sequence.metadata = steps, None  # type: ignore[assignment]  # metadata is not restored
     return sequence
 
 

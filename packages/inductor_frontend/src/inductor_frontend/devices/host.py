@@ -33,7 +33,7 @@ def folding_on_host(run: Callable[..., object]) -> Callable[..., object]:
     before."""
 
     def run_node(folder: object, node: object) -> object:
-        with ComputeOnHost():  # type: ignore[no-untyped-call]  # as above
+        with ComputeOnHost():  # type: ignore[no-untyped-call]  # torch's base class
             return run(folder, node)
 
     return run_node

@@ -67,9 +67,9 @@ def _check_elements(operator: Any, args: Any, kwargs: Any) -> None:
 
 @contextmanager
 def layouts_of_empty_tensors() -> Iterator[None]:
-    """While the context is active, operators in C++ lay an empty tensor out like any other. They ask whether a tensor is empty
-    to copy less (an empty tensor is contiguous), not to compute other values; the answer "no" adds no guard. What a model
-    asks itself, also by `is_contiguous`, is a guard."""
+    """While the context is active, operators in C++ lay an empty tensor out like any other. They ask whether
+    a tensor is empty to copy less (an empty tensor is contiguous), not to compute other values; the answer
+    "no" adds no guard. Questions of the model itself, also by `is_contiguous`, add guards."""
     guard, contiguous = LAYOUT_QUESTIONS.own(), MODEL_LAYOUT_QUESTIONS.own()
     asking: list[None] = []
 

@@ -108,7 +108,7 @@ def is_namedtuple(spec: Any) -> bool:
 def shape_env_from_inputs(inputs: Sequence[Any]) -> Any:
     """Returns the ShapeEnv of fake or symbolic inputs; None if no input has one."""
     # Defined in another module since 2.12.
-    return compile_fx.shape_env_from_inputs(inputs)  # type: ignore[attr-defined]  # as above
+    return compile_fx.shape_env_from_inputs(inputs)  # type: ignore[attr-defined]  # torch does not export it
 
 
 def is_effectful(overload: OpOverload) -> bool:
@@ -233,7 +233,7 @@ class _Called(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's ba
     """Dispatch mode that records the names of called operators."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]  # as above
+        super().__init__()  # type: ignore[no-untyped-call]  # torch's base class
         self.names: list[str] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -176,7 +176,7 @@ def kernel_constant(kernel: str, name: str, value: object) -> ir.ConstantValue:
             hint="pass a number, a string, an element type, None, or a tuple of them without nested tuples",
         )
     constant: Any = value  # Any: narrowed by `constant_fault`
-    return constant  # type: ignore[no-any-return]  # as above
+    return constant  # type: ignore[no-any-return]  # `constant_fault` has checked it
 
 
 def constant_value(name: str, node: ast.expr) -> Any:

@@ -158,7 +158,7 @@ def _apart(
 
 
 def _resized(program: ir.Program, analyses: Analyses) -> tuple[dict[ir.Value, int], dict[ir.Value, int]]:
-    """The position of the first resize of each parameter of `main`, and, if there is any, of each one's last
+    """The position of each parameter's first resize in `main`; if any is resized, also that of each last
     use."""
     main, aliasing = program.main, analyses.aliasing(program.main)
     params = {param.value for param in main.params}

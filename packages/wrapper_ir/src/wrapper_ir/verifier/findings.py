@@ -75,5 +75,5 @@ def _source(function: ir.Function, position: int) -> str:
     try:
         prov = function.body[position].prov
         return ", ".join((*prov.nodes, *prov.ops, *prov.locations))
-    except (AttributeError, TypeError):  # as above
+    except (AttributeError, TypeError):  # the op may be any object
         return ""

@@ -59,7 +59,7 @@ def _collect(x: object, values: list[ir.Value], exprs: list[Expr]) -> None:
             elif type(item) not in _CONSTANTS:
                 _collect(item, values, exprs)
     elif kind is ir.Value:
-        values.append(x)  # type: ignore[arg-type]  # as above
+        values.append(x)  # type: ignore[arg-type]  # a value, by its class
     elif kind not in _CONSTANTS and isinstance(x, Expr):
         exprs.append(x)
         ir.values_in(x, values)

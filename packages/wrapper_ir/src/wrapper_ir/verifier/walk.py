@@ -61,7 +61,7 @@ def _guarded(check: Callable[[], None], findings: Findings, function: ir.Functio
     """Runs a check. A program may contain any object, so an exception is reported as a finding."""
     try:
         check()
-    except Exception as error:  # as the docstring says
+    except Exception as error:  # any object may be in a program
         if not findings:
             findings.add("WIR001", f"{type(error).__name__}: {error}", function)
 

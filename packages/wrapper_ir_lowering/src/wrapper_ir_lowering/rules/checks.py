@@ -100,7 +100,7 @@ def assert_layout(op: ir.AssertLayout, state: FunctionState) -> Iterator[Step]:
 
 
 def assert_expr(op: ir.AssertExpr, state: FunctionState) -> Iterator[Step]:
-    """One step."""
+    """Checks the condition, unless assertions are omitted."""
     if state.program.options.assertions:
         yield steps.CheckCondition(condition=op.condition, message=op.message, at=state.at)
 

@@ -65,7 +65,7 @@ def switch(op: ir.Switch, state: FunctionState) -> Iterator[Step]:
 
 
 def while_loop(op: ir.WhileLoop, state: FunctionState) -> Iterator[Step]:
-    """A loop, and which of its results surely have separate memory."""
+    """Lowers a loop, with the results that are known to have separate memory."""
     condition, body = _plan(op.cond_fn, state), _plan(op.body_fn, state)
     _define(op.results, state)
     yield steps.Loop(
@@ -99,5 +99,5 @@ def _fresh_returns(function: ir.Function, state: FunctionState) -> tuple[bool, .
 
 
 def return_(op: ir.Return, state: FunctionState) -> Iterator[Step]:
-    """One step."""
+    """Returns the values."""
     yield steps.Return(values=op.values, at=state.at)

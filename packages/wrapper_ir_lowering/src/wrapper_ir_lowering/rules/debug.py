@@ -29,7 +29,7 @@ _LONGEST = 80
 
 
 def comment(op: ir.Comment, state: FunctionState) -> Iterator[Step]:
-    """One step."""
+    """Keeps the comment."""
     yield steps.Comment(text=op.text, at=state.at)
 
 

@@ -49,7 +49,7 @@ def alloc(op: ir.AllocStorage, state: FunctionState) -> Iterator[Step]:
     views, filled = state.slots.views.get(storage, ()), state.slots.filled.get(storage, ())
     dtype = ir.DType.U8 if lending else element_type(storage.type, views, filled)
     count = ir.exact_quotient(storage.type.nbytes, dtype.itemsize)
-    assert count is not None  # as `element_type` says
+    assert count is not None  # `element_type` ensures it
     state.base_dtypes[storage] = dtype
     state.define(storage)
     yield steps.Allocate(
@@ -172,7 +172,7 @@ def drop(op: ir.Drop, state: FunctionState) -> Iterator[Step]:
 
 
 def copy(op: ir.Copy, state: FunctionState) -> Iterator[Step]:
-    """One step."""
+    """Copies on the op's stream."""
     stream = state.stream(op, op.stream)
     yield steps.Copy(dst=op.dst, src=op.src, non_blocking=op.non_blocking, stream=stream, at=state.at)
 
@@ -184,10 +184,10 @@ def ensure_aligned(op: ir.EnsureAligned, state: FunctionState) -> Iterator[Step]
 
 
 def resize_storage(op: ir.ResizeStorage, state: FunctionState) -> Iterator[Step]:
-    """One step."""
+    """Resizes the storage of the target."""
     yield steps.ResizeStorage(target=op.target, nbytes=op.nbytes, at=state.at)
 
 
 def set_storage(op: ir.SetStorage, state: FunctionState) -> Iterator[Step]:
-    """One step."""
+    """Changes the target to the storage of the source."""
     yield steps.SetStorage(target=op.target, source=op.source, at=state.at)

@@ -45,7 +45,7 @@ def sync_event(op: ir.SyncEvent, state: FunctionState) -> Iterator[Step]:
 
 
 def barrier(op: ir.Barrier, state: FunctionState) -> Iterator[Step]:
-    """One step."""
+    """Keeps the order of the steps around it."""
     yield steps.Barrier(at=state.at)
 
 
@@ -64,5 +64,5 @@ def enter_memory_pool(op: ir.EnterMemoryPool, state: FunctionState) -> Iterator[
 
 
 def exit_scope(op: ir.ExitScope, state: FunctionState) -> Iterator[Step]:
-    """One step."""
+    """Ends the innermost scope."""
     yield steps.ExitScope(at=state.at)

@@ -19,8 +19,7 @@ from wrapper_ir_lowering.steps.symbolic import Define
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(StepBase):
-    """Calls a function. `moved` are the names that end here: their memory is moved into the callee, which
-    ends it.
+    """Calls a function. `moved` are the names that end here: the callee takes over their memory and frees it.
 
     Text: `%y = call_function @sub(%x, s0) moves(%x)`.
     """
@@ -57,10 +56,10 @@ class Switch(StepBase):
 class Loop(StepBase):
     """Calls `body` on `carried` and `captured` while `condition` returns true.
 
-    Results have separate memory, even without any iteration. `fresh` tells, for each, whether the body surely
-    returns such memory, so that only initial values must be copied. `constants` are those that the body uses
-    and whose memory it may return. With `stacked`, the results are those of all iterations, stacked. Text:
-    `%y = loop @cond do @body carried(%x) captured(%w)`.
+    Results have separate memory, even without any iteration. `fresh` tells, for each, whether the body is
+    known to return such memory, so that only initial values must be copied. `constants` are those that the
+    body uses and whose memory it may return. With `stacked`, the results are those of all iterations,
+    stacked. Text: `%y = loop @cond do @body carried(%x) captured(%w)`.
     """
 
     syntax: ClassVar[str] = (

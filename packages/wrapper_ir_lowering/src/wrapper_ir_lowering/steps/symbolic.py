@@ -13,7 +13,8 @@ from wrapper_ir_lowering.steps.base import StepBase
 class Define(StepBase):
     """Gives a symbol its value. Only this step evaluates expressions of tensors.
 
-    `fits` is true if the value surely fits 64 bits; any other is checked. Text: `define s0 = size(%x, 0)`.
+    `fits` is true if the value is known to fit 64 bits; any other is checked. Text: `define s0 = size(%x,
+    0)`.
     """
 
     syntax: ClassVar[str] = "define {symbol:bare} = {expr}"

@@ -123,7 +123,7 @@ def _refused(function: ir.Function, analyses: Analyses) -> Iterator[ParamKey]:
 
 
 def _own_root(arg: ir.Arg, aliasing: Aliasing) -> ir.Value | None:
-    """The function's own storage that surely contains an argument, or None."""
+    """The function's own storage that is known to contain an argument, or None."""
     if not ir.is_tensor(arg) or arg in aliasing.uncertain:
         return None
     roots = aliasing.roots.get(arg, NO_ROOTS)

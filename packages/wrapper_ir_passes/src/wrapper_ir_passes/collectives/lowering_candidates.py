@@ -96,7 +96,7 @@ class _Function:
         if why:
             return Form.LIBRARY, why
         nbytes = as_int(ir.extent_bytes(tensor.type))
-        assert nbytes is not None  # as `why_not_shared` says
+        assert nbytes is not None  # `why_not_shared` refuses others
         if op.target in _ALL_REDUCE:
             if nbytes <= self.limits.one_shot:
                 return Form.ONE_SHOT, ""

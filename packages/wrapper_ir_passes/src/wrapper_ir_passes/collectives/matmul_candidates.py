@@ -92,7 +92,7 @@ def fusion_of(
         return why
     tensor, finder = operand_of(op), _Finder(function, analyses)
     nbytes = as_int(ir.extent_bytes(tensor.type))
-    assert nbytes is not None  # as `why_not_shared` says
+    assert nbytes is not None  # `why_not_shared` refuses others
     if nbytes < limits.fused:
         return f"{nbytes} bytes are fewer than {limits.fused}"
     if tensor.type.dtype not in _DTYPES:

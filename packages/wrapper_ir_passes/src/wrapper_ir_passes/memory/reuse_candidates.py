@@ -98,8 +98,8 @@ class OperatorResult:
 def operator_results(
     function: ir.Function, analyses: Analyses, *, donated: bool = False
 ) -> dict[ir.Value, OperatorResult]:
-    """Returns results of operators that the function surely owns and uses on one stream only, and donated
-    parameters if asked.
+    """Returns results of operators that the function is known to own, and uses on one stream only, and
+    donated parameters if asked.
 
     All bytes up to their last one must belong to them. None qualify if `reusable_storages` has none.
     """

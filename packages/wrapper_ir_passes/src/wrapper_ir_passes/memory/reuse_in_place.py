@@ -123,7 +123,7 @@ class _Reuse:
             self.over[new] = argument
 
     def _root(self, value: ir.Value) -> ir.Value | None:
-        """Returns the storage that surely contains a tensor, if it may be removed or overwritten."""
+        """Returns the storage that is known to contain a tensor, if it may be removed or overwritten."""
         roots = self.roots.get(value, NO_ROOTS)
         return (
             roots[0]

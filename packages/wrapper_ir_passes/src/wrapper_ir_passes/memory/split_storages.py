@@ -94,7 +94,7 @@ class _Split:
                 if place is None or roots != (root,) or place[0] is not root or value not in viewed:
                     del places[root]
                     continue
-                assert ir.is_tensor(value)  # as `is_tensor` says
+                assert ir.is_tensor(value)  # other values are skipped
                 places[root].add((place[1], ir.extent_bytes(value.type)))
                 if ir.type_symbols(value.type) or place[1].free_symbols:
                     symbolic.add(root)

@@ -60,8 +60,8 @@ class Store:
     def ensure(self, key: str, write: Write) -> Entry:
         """Returns the entry under `key`, in use; if absent, one process at a time writes it.
 
-        Raises what `write` raises, and StoreError WIR250 or WIR252 if no folder can be written. `write` must
-        not wait for another entry.
+        Raises the errors of `write`, and StoreError WIR250 or WIR252 if no folder can be written. `write`
+        must not wait for another entry.
         """
         if (entry := self.find(key)) is not None:
             return entry
@@ -97,7 +97,7 @@ class Store:
     def make(self, key: str, make: Callable[[], bytes]) -> bytes:
         """Returns the bytes under `key`; if absent, one process at a time creates them with `make`.
 
-        Raises what `make` raises. `make` must not wait for another entry.
+        Raises the errors of `make`. `make` must not wait for another entry.
         """
         existing = self.get(key)
         if existing is not None:

@@ -131,12 +131,12 @@ class Interpreter(Generic[T]):
         """Runs the rest of `main` from a state that `keep_state` kept of a run of this interpreter, as
         `steps` does.
 
-        The state can be reused. Raises what `steps` raises.
+        The state can be reused. Raises the errors of `steps`.
         """
         return (yield from execute(restore_frame(self._session(), state), state.position))
 
     def _session(self) -> Session[T]:
-        """Creates the state of one run; raises what `steps` raises before any op."""
+        """Creates the state of one run; raises the errors of `steps` that precede the ops."""
         check_files(self._files)
         self._meter = MemoryMeter()
         for group in self._groups:  # before any op: other processes may wait for the first one
@@ -180,7 +180,7 @@ class Interpreter(Generic[T]):
                 return results
 
     def __call__(self, *args: object, **kwargs: object) -> Any:  # Any: the model's own results
-        """Calls the program with the model's signature. Raises what `steps` raises."""
+        """Calls the program with the model's signature. Raises the errors of `steps`."""
         return self._forward(*args, **kwargs)
 
     @cached_property

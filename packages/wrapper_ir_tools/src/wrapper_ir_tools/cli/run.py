@@ -70,7 +70,7 @@ class _TensorShape:
 
 
 def run_artifact(artifact: Artifact, symbols: Mapping[str, Number], choices: RunChoices) -> RunReport:
-    """Calls the program `repeat` times on the same inputs. Raises what the engine raises."""
+    """Calls the program `repeat` times on the same inputs. Raises the errors of the engine."""
     machine = find_machine(choices["machine"])
     call = _callable(artifact, choices["engine"], machine, choices["operators"])
     results: Any = ()

@@ -32,7 +32,7 @@ class _Grabbed(Exception):
 def flat_arguments(
     artifact: Artifact, machine: Machine[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> list[Any]:
-    """Returns the flat arguments of `main` for a call of the model; raises what an invalid call raises."""
+    """Returns the flat arguments of `main` for a call of the model; raises the errors of an invalid call."""
     arguments: list[Any] = []
 
     def grab(flat: list[Any]) -> tuple[Any, ...]:

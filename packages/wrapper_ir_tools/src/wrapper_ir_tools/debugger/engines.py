@@ -27,7 +27,7 @@ def engine_samples(
     """Yields the values that `main` computes in the emitter's engine, in order.
 
     The program is recompiled for each `tap_bytes` of values. Values that callees compute are not included.
-    Raises what the emitter raises.
+    Raises the errors of the emitter.
     """
     main = artifact.program.main
     for taps in tap_windows(artifact.program, tap_bytes, inputs.symbols):

@@ -54,8 +54,8 @@ class Bad:
 def hunt(subject: Subject, options: HuntOptions | None = None) -> Bad | None:
     """Returns the first bad value, or None.
 
-    Unwritten memory is zero during a hunt only if the subject's interpreter poisons with 0. Raises what the
-    interpreter raises.
+    Unwritten memory is zero during a hunt only if the subject's interpreter poisons with 0. Raises the errors
+    of the interpreter.
     """
     return _Hunt(subject, options or HuntOptions()).find()
 

@@ -36,7 +36,7 @@ class InputChoice:
 
 
 def chosen_inputs(program: ir.Program, machine: Machine[Any], choice: InputChoice) -> list[Any]:
-    """Returns flat arguments of `main`; raises what `example_inputs` and `read_inputs` raise."""
+    """Returns flat arguments of `main`; raises the errors of `example_inputs` and `read_inputs`."""
     if choice.given is not None:
         return [machine.clone(x) if machine.is_tensor(x) else x for x in choice.given]
     if choice.file is not None:

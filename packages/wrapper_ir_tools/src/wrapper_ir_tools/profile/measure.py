@@ -45,7 +45,7 @@ class ProfileOptions:
 def profile_artifact(
     artifact: Artifact, machine: Machine[Any], options: ProfileOptions | None = None
 ) -> Profile:
-    """Profiles calls of the program on generated inputs. Raises what the interpreter raises."""
+    """Profiles calls of the program on generated inputs. Raises the errors of the interpreter."""
     settings = options or ProfileOptions()
     recorder = _Recorder(machine)
     interpreter = Interpreter(
