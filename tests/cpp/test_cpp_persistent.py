@@ -36,7 +36,7 @@ PERSISTENT = replace(FAST, persistent_buffers=True)
 
 
 def _planned() -> Artifact:
-    """A planned program, of which calls keep tensors and no memory."""
+    """A planned program whose calls keep tensors but no memory."""
     program = parse_program(TEXT)
     return bare_artifact(with_persistent_pools(program, Analyses(program)))
 

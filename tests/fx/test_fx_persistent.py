@@ -39,7 +39,7 @@ def compiled(form: KernelCalls) -> CompiledProgram:
 
 
 def planned(form: KernelCalls) -> CompiledProgram:
-    """A planned program, of which calls keep tensors and no memory."""
+    """A planned program whose calls keep tensors but no memory."""
     artifact = bare_artifact(run_pipeline(program().program, "plan-memory{slack=100}"))
     return fx_converter.compile(artifact, FxOptions(kernel_calls=form))
 

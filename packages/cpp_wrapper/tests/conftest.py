@@ -31,7 +31,7 @@ class Bench:
         return CppKernelRuntime(options=options or CppOptions(), settings=self.settings)
 
     def runs(self) -> list[str]:
-        """The compiler's command lines so far, less questions for its version."""
+        """The compiler's command lines so far, without those that query its version."""
         log = self.root / "runs.log"
         lines = log.read_text().splitlines() if log.exists() else []
         return [line for line in lines if line != "-v"]
@@ -45,7 +45,7 @@ class Bench:
         return sorted(self.cache_folder.glob("1/cpp/*/*/kernels.so"))
 
     def notes(self) -> list[Path]:
-        """Files that say which library holds a kernel."""
+        """Files that name the library of a kernel."""
         found = self.cache_folder.glob("1/cpp/*/*/data")
         return sorted(path for path in found if path.read_bytes().startswith(b"{"))
 
@@ -58,7 +58,7 @@ class Bench:
 
 
 def make_bench(root: Path, cache: Path) -> Bench:
-    """A bench whose compiler is g++ behind a script that writes down its arguments."""
+    """Returns a bench whose compiler is g++ behind a script that records its arguments."""
     root.mkdir(parents=True, exist_ok=True)
     script = root / "counting-g++"
     script.write_text(f'#!/bin/sh\nprintf "%s\\n" "$*" >> "{root}/runs.log"\nexec g++ "$@"\n')

@@ -1,4 +1,4 @@
-"""Building: how often the compiler runs, what its refusals say, and what is left behind."""
+"""Builds: the number of compiler runs, errors, and remaining files."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_no_kernels_need_no_compiler(bench: Bench) -> None:
 
 
 def test_invalid_source(bench: Bench, scale: Scale) -> None:
-    """The others of the unit are built; the message is about the one at fault, in its own lines."""
+    """The others of the unit are built; the message names the invalid kernel and its own lines."""
     broken = scale("fused_add", body="int broken = undefined_name;")
     with pytest.raises(CompileError) as caught:
         bench.runtime().load_all([scale("good", 5), broken], ir.Target())
@@ -204,7 +204,7 @@ def test_time_limit(bench: Bench, scale: Scale) -> None:
 
 
 def test_what_a_compiler_started_ends_with_it(bench: Bench, scale: Scale, tmp_path: Path) -> None:
-    """g++ is a driver, the compiler proper its child."""
+    """g++ is a driver; the actual compiler is its child."""
     driver, child = tmp_path / "driver", tmp_path / "child"
     driver.write_text(
         f'#!/bin/sh\ntest "$1" = -v && exec g++ -v\nsleep 100 &\necho $! > {child}.new\nmv {child}.new {child}\nwait\n'

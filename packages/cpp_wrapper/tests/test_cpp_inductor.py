@@ -1,4 +1,4 @@
-"""Inductor's own kernels, built and launched by us: Inductor generates, ours compiles, eager judges."""
+"""Inductor's kernels, built and launched by the runtime, and compared with eager mode."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def recorder(shared_bench: Bench, monkeypatch: pytest.MonkeyPatch) -> Recorder:
 
 
 def block(x: torch.Tensor, w: torch.Tensor, mask: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """Vectorised maths, Welford, masked tails, reductions, integer, half and bool types, an index kernel."""
+    """Vectorised math, Welford, masked tails, reductions, integer, half and bool types, an index kernel."""
     y = torch.nn.functional.gelu(x @ w)
     normed = torch.nn.functional.layer_norm(y, (y.shape[-1],))
     probs = torch.where(mask, normed, -torch.inf).softmax(-1)
@@ -153,7 +153,7 @@ def vector_kernel(function: str) -> ir.CppKernel:
 
 @pytest.mark.slow
 def test_precompiled_header(bench: Bench) -> None:
-    """Made at the first build when asked to, used by the next, and replaced when damaged."""
+    """Created on request by the first build, used by the next, and replaced if damaged."""
     runtime = bench.runtime(CppOptions(precompile_after=0, opt_level=1))
     lanes = 16 if "avx512" in host_isa() else 8
     x, y = torch.rand(16), torch.empty(16)

@@ -52,7 +52,7 @@ def store_kernel(dtype: ir.DType) -> ir.CppKernel:
 
 
 def address_kernel(dtype: ir.DType) -> ir.CppKernel:
-    """Stores the address that it is given."""
+    """Stores the address that it receives."""
     return kernel(
         f"address_{dtype.value}",
         'extern "C" void kernel(const void* in0, int64_t* out0) { *out0 = reinterpret_cast<int64_t>(in0); }',

@@ -1,4 +1,4 @@
-"""Libraries in the cache: damage, several processes, death in the middle, folders that cannot be written."""
+"""Libraries in the cache: damage, several processes, killed builders, unwritable folders."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_note_of_another_form_counts_as_absent(bench: Bench, scale: Scale, tex
 
 
 def test_a_note_with_a_symbol_that_is_not_there(bench: Bench, scale: Scale) -> None:
-    """The library is whole but does not hold the kernel: it is built again, once."""
+    """The library is intact but lacks the kernel: it is rebuilt, once."""
     run(bench, scale("k", 3))
     (note,) = bench.notes()
     rewrite_note(bench, json.dumps({**json.loads(note.read_text()), "symbol": "elsewhere"}))
@@ -127,7 +127,7 @@ def load_in_process(settings: Settings, kernels: list[ir.CppKernel], crowd: int)
 
 @pytest.mark.slow
 def test_many_processes_build_each_kernel_once(bench: Bench, scale: Scale) -> None:
-    """Five processes want overlapping sets of kernels at the same moment, and the launcher too."""
+    """Five processes request overlapping sets of kernels, and the launcher, at the same time."""
     firsts = (0, 0, 4, 4, 8)
     sets = [[scale(f"k{i}", i) for i in range(first, first + 8)] for first in firsts]
     fresh = with_cache(bench, bench.root / "fresh")
@@ -168,7 +168,7 @@ VICTIM = """
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["compiling", "library-written"])
 def test_killed_builder_leaves_nothing_that_is_loaded(bench: Bench, moment: str) -> None:
-    """SIGKILL while the compiler runs, or after it wrote half of its output; the next process builds anew."""
+    """SIGKILL while the compiler runs, or after it wrote half of its output; the next process rebuilds."""
     write = (
         'for a; do [ "$p" = -o ] && printf "\\177ELFhalf" > "$a"; p=$a; done'
         if moment == "library-written"

@@ -1,4 +1,4 @@
-"""Lines of `program.cpp` know the op that they are written for; debuggers find them in the folder that a program runs from."""
+"""Lines of `program.cpp` map to their ops; debuggers find them in the folder of a program."""
 
 from __future__ import annotations
 

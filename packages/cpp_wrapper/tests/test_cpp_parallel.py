@@ -1,4 +1,4 @@
-"""Exceptions inside parallel regions: the text that carries them out, and kernels that throw."""
+"""Exceptions inside parallel regions: the text that propagates them, and kernels that throw."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_bodies_of_worksharing_constructs_are_tried_and_lines_keep_their_numbers
 
 
 def test_a_region_without_worksharing_is_tried_as_a_whole() -> None:
-    """Threads that wait for each other inside it would wait for the one that threw."""
+    """Threads that wait for each other inside it would wait for the throwing thread."""
     text = contained("#pragma omp parallel\n{\n  new X;\n}\n")
     assert text.endswith(
         "\n{ try {\n  new X;\n} catch (...) { wir_caught.keep(); } } wir_caught.rethrow(); }\n"

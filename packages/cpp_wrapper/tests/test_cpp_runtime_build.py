@@ -1,4 +1,4 @@
-"""The runtime that wheels bring is taken where a compiler can link it; else it is compiled."""
+"""The prebuilt runtime of wheels is used if a compiler can link it; otherwise it is compiled."""
 
 from __future__ import annotations
 

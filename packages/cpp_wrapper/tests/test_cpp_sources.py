@@ -63,7 +63,7 @@ def test_it_runs(
     hidden: frozenset[str],
     factor: dict[bool, int],
 ) -> None:
-    """On this host as it is, and with instructions hidden from the runtime."""
+    """On this host, with all instructions and with some hidden from the runtime."""
     here = host_features()
     if not here >= AVX2:
         pytest.skip("the host has no AVX2")
@@ -78,7 +78,7 @@ def test_it_runs(
 def test_every_source_compiles_on_any_host(
     bench: Bench, scale: Scale, tmp_path: Path, features: frozenset[str]
 ) -> None:
-    """The compiler needs no such host; what is made is not run."""
+    """The compiler needs no such host; its output is not run."""
     chosen = choose_source(both(scale), features)
     toolchain = find_toolchain(bench.settings.compiler)
     recipe = kernel_recipe(toolchain, isa_build_args("k", chosen.isa), CppOptions())
@@ -112,7 +112,7 @@ def test_a_header_that_is_missing_is_named(bench: Bench, scale: Scale) -> None:
 def test_another_header_is_another_library(
     bench: Bench, scale: Scale, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The same source with a header that has changed is compiled again."""
+    """The same source with a changed header is recompiled."""
     header = tmp_path / "include" / "h.h"
     header.parent.mkdir()
     monkeypatch.setattr("cpp_wrapper.kernels.runtime.torch_include_dirs", lambda: (header.parent,))

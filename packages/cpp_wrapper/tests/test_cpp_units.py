@@ -1,4 +1,4 @@
-"""Translation units: what may share one, how kernels are spread, and the text."""
+"""Translation units: kernels that may share one, their distribution, and the text."""
 
 from __future__ import annotations
 

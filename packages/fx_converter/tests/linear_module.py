@@ -1,4 +1,4 @@
-"""A matmul with a constant weight, turned, and a constant bias: the module that tests of weights and of `forward` change."""
+"""A matmul with a transposed constant weight and a constant bias, for tests of weights and of `forward`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The straight-line form: what stands in its text, and what it looks up beforehand."""
+"""The straight-line form: its text, and the names that it looks up beforehand."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def source(body: str, form: KernelCalls = "hop") -> tuple[str, list[str]]:
 
 
 def test_equal_devices_are_one_object() -> None:
-    """Each node has a separate device; looking a name up for each would take longer the more there are."""
+    """Each node has a separate device object; a lookup for each would make conversion superlinear."""
     body = "".join(f"  %b{i} = alloc f32[4]\n  copy %b{i}, %x\n  free %b{i}.s\n" for i in range(50))
     _, names = source(body + "  return\n")
     assert names == [

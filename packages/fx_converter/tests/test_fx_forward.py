@@ -116,7 +116,7 @@ def over_ones(body: str) -> fx.GraphModule:
 
 
 class TestWindows:
-    """Windows of constants are kept from call to call where nothing but their bytes can change."""
+    """Windows of constants persist between calls if only their bytes can change."""
 
     def test_autograd_records_nothing(self) -> None:
         module = over_ones(
@@ -140,7 +140,7 @@ class TestWindows:
 
 
 def test_an_empty_input_has_sizes_too() -> None:
-    """Torch's own check passes whatever has no elements."""
+    """Torch's own check accepts any tensor without elements."""
     text = 'func @main(%x: f32[4, 3]) {\n  assert_layout %x [4, 3] [3, 1] "input"\n  return %x\n}\n'
     module = fx_converter.convert(bare_artifact(wrapper_ir.parse_program(f"wir 0.3\ntarget cpu\n\n{text}")))
     with pytest.raises(
@@ -163,7 +163,7 @@ class TestEditedGraphs:
 
     @staticmethod
     def returning(make: Callable[[fx.Graph, fx.Node], object]) -> fx.GraphModule:
-        """A module whose graph returns this of the matmul's result."""
+        """Returns a module whose graph applies this to the matmul's result."""
         module = made()
         (output,) = module.graph.find_nodes(op="output")
         (result,) = output.args[0]

@@ -109,7 +109,7 @@ def stages(text: str, form: KernelCalls, path: Path) -> dict[str, int]:
 def test_twice_the_program_is_twice_the_work(
     made: Callable[[int], str], form: KernelCalls, tmp_path: Path
 ) -> None:
-    stages(made(2), form, tmp_path / "first.wir")  # what is done once in a process
+    stages(made(2), form, tmp_path / "first.wir")  # work that is done once per process
     small, large = (stages(made(n), form, tmp_path / "graph.wir") for n in (60, 120))
     for stage, count in small.items():
         assert large[stage] <= 2.05 * count, stage

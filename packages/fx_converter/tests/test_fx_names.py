@@ -1,4 +1,4 @@
-"""Names of nodes: each wish as it is once, afterwards with the next number."""
+"""Names of nodes: the first use is unchanged, later ones get the next number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of graphs know the op that they are written for; compiled graphs run from files in a folder."""
+"""Lines of graphs map to their ops; compiled graphs run from files in a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Weights of graph modules: read, replaced, written, copied, and what a file has of them then."""
+"""Weights of graph modules: read, replaced, written, copied, and saved."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_pickle_says_how_a_graph_is_saved(form: KernelCalls) -> None:
 @both_forms
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_file_has_the_weights_of_the_module(change: Change, form: KernelCalls, tmp_path: Path) -> None:
-    """Also of one that came from a file, whose memory is mapped: it can be written, and the file stays as it is."""
+    """Also of a loaded module, whose memory is mapped: writes do not change the file."""
     first, second = tmp_path / "first.wir", tmp_path / "second.wir"
     fx_converter.save(made(form), first)
     content = first.read_bytes()
@@ -141,7 +141,7 @@ def test_weights_of_another_type_are_in_the_file(kind: torch.dtype, tmp_path: Pa
 
 
 def test_modules_of_an_artifact_share_memory_and_copies_do_not() -> None:
-    """As modules of an exported program: what is written in place, all of them have."""
+    """As for modules of an exported program, in-place writes are visible in all of them."""
     held = artifact()
     first, second = (fx_converter.convert(held, FxOptions(convention="flat")) for _ in range(2))
     twin = copy.deepcopy(first)
@@ -163,7 +163,7 @@ def test_a_weight_seen_as_another_type() -> None:
 
 @pytest.mark.parametrize("strides", ["{4, 1}", "{1, 2}", "{0, 1}"])
 def test_constants_are_in_files_as_they_lie(strides: str, tmp_path: Path) -> None:
-    """With their gaps, and what overlaps once."""
+    """Gaps are preserved, and overlapping bytes are stored once."""
     data = TensorData(ir.DType.F32, memoryview(torch.arange(7.0).numpy().tobytes()))
     text = f'const %w : f32[2, 3]{strides} sha256 "{data.sha256()}"\n\nfunc @main() {{\n  return %w\n}}\n'
     program = wrapper_ir.parse_program(f"wir 0.3\ntarget cpu\n\n{text}")

@@ -1,4 +1,4 @@
-"""Tables of the converter against what they must cover."""
+"""Completeness of the converter's tables."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class TestChoices:
         assert mine.artifacts == 1
 
     def test_passes_run(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Finite checks are inserted, and find what is not finite."""
+        """Finite checks are inserted, and detect values that are not finite."""
         function = torch.compile(
             torch.log, backend="wrapper_ir", options={"passes": "insert-finite-checks{outputs=true}"}
         )
@@ -347,7 +347,7 @@ class TestProcessState:
             torch.testing.assert_close(function(x, w), x @ w)
 
     def test_the_backend_called_directly(self) -> None:
-        """As other backends call it, without Dynamo around; nothing is drawn from Python's random numbers."""
+        """Another backend may call it without Dynamo; it draws no random numbers of Python."""
         graph = torch.fx.symbolic_trace(matmul)
         x, w = torch.randn(3, 4), torch.randn(4, 2)
         state = random.getstate()

@@ -29,7 +29,7 @@ def small_net() -> nn.Module:
 
 
 def bytes_asked_for(run: Callable[[Tensor], object], x: Tensor) -> int:
-    """The bytes that a call takes from torch's CPU allocator."""
+    """Returns the bytes that a call allocates from torch's CPU allocator."""
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
         run(x)
     assert profiler.profiler is not None

@@ -118,9 +118,7 @@ def retained(backend: Compile, *, first: bool) -> str:
 @pytest.mark.parametrize("first", [True, False])
 def test_kept_graphs_as_inductor(compiled: Compile, first: bool) -> None:
     got = retained(compiled, first=first)
-    with functorch_config.patch(
-        enable_autograd_cache=False
-    ):  # what Inductor does depends on what it finds there
+    with functorch_config.patch(enable_autograd_cache=False):  # Inductor's behaviour depends on it
         assert got == retained(torch.compile, first=first)
     assert got == ("correct" if first else "refused, naming the way out: True")
 
@@ -151,7 +149,7 @@ def overlapping_views(x: Tensor, w: Tensor, v: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("dynamic", [False, True])
 def test_saved_views_that_overlap_are_not_written_over(compiled: Compile, dynamic: bool) -> None:
-    """Inductor writes one of them over with its gradient, and then reads the other."""
+    """Inductor overwrites one of them with its gradient, and then reads the other."""
     x, w, v = torch.randn(100, 8), torch.randn(3, 8, requires_grad=True), torch.randn(8, 8)
     for tensor, dims in ((x, 1), (w, 1), (v, [0, 1])) if dynamic else ():
         torch._dynamo.mark_dynamic(tensor, dims)
@@ -216,7 +214,8 @@ class TestFailures:
         self.check(compiled, monkeypatch, "backward")
 
     def check(self, compiled: Compile, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
-        """A failed compilation leaves no option, random state, lock or entry behind; the next one works."""
+        """A failed compilation changes no option or random state, and leaves no lock or entry; the next one
+        works."""
         x, w = arguments()
         compiled(torch.sin)(x)  # torch registers its own backends once
         before = self.state()
@@ -300,7 +299,7 @@ class TestCompiledAutograd:
 
 
 def test_batchnorm_and_dropout_learn_as_in_eager_mode(compiled: Compile) -> None:
-    """Buffers are written, and random numbers drawn at run time: each step another mask."""
+    """Buffers are written, and random numbers are drawn at run time: each step has another mask."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 2))
     function = compiled(copy.deepcopy(model))

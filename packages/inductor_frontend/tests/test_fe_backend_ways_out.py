@@ -53,7 +53,7 @@ def refused(options: dict[str, Any], *parts: str) -> None:
     ],
 )
 def test_modes_of_inductor(mode: str, chosen: tuple[object, ...]) -> None:
-    """They stand for options, and work on a CPU, too, where nothing is recorded."""
+    """They imply options, and also work on a CPU, where nothing is recorded."""
     options = BackendOptions.parse({}, mode)
     assert (
         options.recordings,
@@ -95,7 +95,7 @@ def test_each_emitter_says_what_it_records() -> None:
 
 
 def test_memory_of_programs_for_a_gpu_is_planned() -> None:
-    """Unless another option says what memory is."""
+    """Unless another option determines memory."""
     others = (
         {"planned_memory": False},
         {"persistent_buffers": True},
@@ -190,7 +190,7 @@ def test_each_option_that_a_capture_sets_is_named_with_its_way_out() -> None:
 
 
 def test_options_of_inductor() -> None:
-    """They are patched while a function is compiled; padding is a capture's own."""
+    """They are patched while a function is compiled; padding is an option of capture."""
     parsed = BackendOptions.parse(
         {"epilogue-fusion": False, "max_autotune": False, "pad_channels_last": True, "layout_asserts": False}
     )
@@ -215,7 +215,7 @@ def test_what_messages_name_exists() -> None:
 
 @dataclass
 class Recording:
-    """The emitter `python`, which remembers the sources of the kernels that it compiled."""
+    """The emitter `python`, which records the sources of the kernels that it compiled."""
 
     name: str = "recording"
     sources: list[str] = field(default_factory=list)
@@ -269,7 +269,7 @@ def test_options_reach_graphs_that_are_compiled_later(
 
 
 def test_counts_of_inductor_are_kept_with_a_graph(tmp_path: Path) -> None:
-    """Kernels and matches count as they do where the graph is lowered, and lookups as Inductor's."""
+    """Kernels and matches count as in a lowering, and lookups as Inductor's."""
     totals = []
     for _ in range(2):
         torch._dynamo.reset()

@@ -90,7 +90,7 @@ class TestFound:
             )
 
     def test_symbolic_sizes_and_their_guards(self, folder: Path) -> None:
-        """A size that autograd or lowering decided on is guarded as if it had been decided now."""
+        """A size that autograd or lowering specialized is guarded as in a new compilation."""
 
         def function(x: Tensor, w: Tensor) -> Tensor:
             return x.reshape(-1, 2, 4).sum(1) @ w if x.shape[0] > 6 else x @ w
@@ -180,7 +180,7 @@ class TestNotCached:
         return list(stats().bypasses)
 
     def test_custom_operators(self, folder: Path) -> None:
-        """Autograd traces their Python code, which no key holds; the graph behind it sees only a call."""
+        """Autograd traces their Python code, which no key contains; later graphs contain only a call."""
         with torch.library._scoped_library("fe_cache", "FRAGMENT") as library:
             library.define("triple(Tensor x) -> Tensor")
             library.impl("triple", lambda x: x * 3, "CPU")

@@ -1,4 +1,4 @@
-"""Keys of the backend's cache: equal for what compiles to the same code, and for nothing else."""
+"""Keys of the backend's cache: equal if and only if the compiled code is the same."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from inductor_frontend.cache.symbols import SymbolState
 def function_keys(
     function: Any, *args: Any, options: dict[str, Any] | None = None, **kwargs: Any
 ) -> list[str]:
-    """The keys of the functions that Dynamo makes of one call; nothing is compiled."""
+    """Returns the keys of Dynamo's functions of one call; nothing is compiled."""
     keys: list[str] = []
     choices = BackendOptions.parse(options).choices()
 
@@ -47,7 +47,7 @@ def function_keys(
 
 
 def graph_keys(function: Any, *args: Any, **kwargs: Any) -> list[str]:
-    """The keys of the graphs that autograd makes of one call."""
+    """Returns the keys of autograd's graphs of one call."""
     keys: list[str] = []
     choices = BackendOptions.parse(None).choices()
 
@@ -211,7 +211,7 @@ class TestValues:
 
 
 def test_rules_of_others_are_seen_before_inductor_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its own tables are asked where they are there; before, torch's, of which it then makes its own."""
+    """Inductor's tables are used if they exist; before that, torch's, from which it builds its own."""
     assert foreign_operators() == frozenset()
     for name in ("lowering", "decomposition"):
         monkeypatch.delitem(sys.modules, f"torch._inductor.{name}", raising=False)

@@ -64,7 +64,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class TestDamage:
-    """Every byte of an entry counts: a damaged one is reported, set aside and compiled anew."""
+    """Every byte of an entry counts: a damaged one is reported, set aside and recompiled."""
 
     @pytest.fixture
     def folder(self, sound: Path, tmp_path: Path) -> Path:
@@ -97,7 +97,7 @@ class TestDamage:
     @pytest.mark.parametrize("kind", [".json", ".wir"])
     @pytest.mark.parametrize("resealed", [False, True])
     def test_a_sound_entry_under_another_key(self, folder: Path, kind: str, resealed: bool) -> None:
-        """The manifest names the entry that it belongs to, and both kinds name their key inside."""
+        """The manifest names its entry, and both kinds of entries contain their key."""
         other = folder.with_name("other")
         torch._dynamo.reset()
         torch.compile(matmul, backend="wrapper_ir", options={"cache": str(other)})(

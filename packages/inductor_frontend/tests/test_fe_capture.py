@@ -1,4 +1,4 @@
-"""Static captures: the shape of the program, and what it computes."""
+"""Static captures: the ops of the program, and its results."""
 
 from __future__ import annotations
 

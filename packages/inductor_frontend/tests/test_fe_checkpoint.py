@@ -1,4 +1,4 @@
-"""Activation checkpointing: what backward computes anew draws the random numbers that forward drew."""
+"""Activation checkpointing: the recomputation in backward draws the random numbers of forward."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _policy(_: Any, operator: Any, *args: Any, **kwargs: Any) -> CheckpointPolic
 
 
 def _model(x: Tensor) -> Tensor:
-    """A block that backward computes anew, one of which it keeps the matmuls, and one that it keeps."""
+    """A block that backward recomputes, one whose matmuls are saved, and one that is saved whole."""
     contexts = functools.partial(create_selective_checkpoint_contexts, _policy)
     first: Tensor = checkpoint(_block, x, use_reentrant=False)
     second: Tensor = checkpoint(_block, first, use_reentrant=False, context_fn=contexts)

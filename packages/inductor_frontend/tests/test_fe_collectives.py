@@ -40,7 +40,7 @@ def capture(function: Callable[..., Any], *args: Any, **options: Any) -> Artifac
 
 
 def functions_of(program: ir.Program) -> str:
-    """The functions, without what is no matter of collectives: checks of layouts, and where ops come from."""
+    """The functions, without layout checks and provenance."""
     lines = print_program(program).splitlines()
     start = next(i for i, line in enumerate(lines) if line.startswith("func @main"))
     body = lines[start : lines.index("provenance") - 1]
@@ -65,7 +65,7 @@ def test_golden(name: str, update_golden: bool) -> None:
     if update_golden:
         path.write_text(text, encoding="utf-8")
     golden = path.read_text(encoding="utf-8")
-    if case.options and torch.__version__.startswith("2.11."):  # torch's passes make other kernels of it
+    if case.options and torch.__version__.startswith("2.11."):  # torch's passes generate other kernels for it
         text, golden = communication(text), communication(golden)
     assert text == golden
 
@@ -105,7 +105,7 @@ def test_weights_are_never_in_flight() -> None:
 
 
 def test_meshes_of_distributed_tensors_are_handed_on() -> None:
-    """They go into the forward graph, out of it with what is saved, and into the backward graph."""
+    """They are inputs of the forward graph, saved with its tensors, and inputs of the backward graph."""
     whole = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 4))
     mesh = init_device_mesh("cpu", (2,))
     model = parallelize_module(whole, mesh, {"0": ColwiseParallel(), "2": RowwiseParallel()})
@@ -146,7 +146,7 @@ class TestRefusals:
         not hasattr(funcol, "_group_or_group_name"), reason="groups are given by name only before torch 2.12"
     )
     def test_a_group_that_is_an_object(self) -> None:
-        """So that one process can compile for all of them; an artifact has no other way to name it."""
+        """One process can then compile for all of them; an artifact has no other way to name the group."""
 
         def model(x: Tensor) -> Any:
             return funcol.all_reduce(x, "sum", dist.group.WORLD)

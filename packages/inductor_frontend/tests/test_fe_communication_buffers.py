@@ -61,7 +61,7 @@ def ids_of(program: ir.Program) -> list[int]:
 
 
 def two_sums(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
-    """Of a matmul, which an operator writes, and of what a kernel writes."""
+    """Sums of a matmul's result, which an operator writes, and of a kernel's."""
     first = funcol.all_reduce(x @ w, "sum", GROUP)
     second = funcol.all_reduce(first.relu() + 1, "sum", GROUP)
     return second * 2, first
@@ -80,7 +80,7 @@ def returned(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def used_later(x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
-    """By a kernel that could work in place, were it other memory."""
+    """Used by a kernel that could work in place in other memory."""
     y = x @ w
     return funcol.all_reduce(y, "sum", GROUP), y.relu()
 
@@ -145,7 +145,7 @@ def test_what_inductor_leaves_to_the_library() -> None:
 
 
 def test_lower_collectives_leaves_them_alone() -> None:
-    """It has nothing to choose any more."""
+    """No choice remains."""
     program = capture(two_sums, X, W)
     assert ids_of(run_pipeline(program, "lower-collectives")) == ids_of(program)
 
@@ -181,7 +181,7 @@ class TestRefusals:
 
     @pytest.fixture
     def fake_kernel(self) -> Iterator[None]:
-        """Without one, which torch lacks, the operator cannot be traced."""
+        """The operator cannot be traced without a fake kernel, which torch lacks."""
         library = Library("symm_mem", "IMPL")  # type: ignore[no-untyped-call]  # torch's, as below
         library.impl("multimem_one_shot_all_reduce", lambda x, op, group: torch.empty_like(x), "Meta")  # type: ignore[no-untyped-call]
         yield

@@ -58,10 +58,10 @@ def _seconds_until_the_second(
 
 
 def test_the_second_waits_for_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And makes the graph where the first has failed."""
+    """It compiles the graph if the first one fails."""
     assert 0.3 <= _seconds_until_the_second(tmp_path, 60, lambda: time.sleep(0.3), monkeypatch) < 30
 
 
 def test_nobody_waits_longer_than_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first one hangs, as far as the second one can know."""
+    """The first one appears to hang."""
     assert 0.2 <= _seconds_until_the_second(tmp_path, 0.2, lambda: time.sleep(3), monkeypatch) < 2.9

@@ -44,7 +44,7 @@ def test_tied_and_overlapping(tmp_path: Path) -> None:
     assert u.kind is ir.ConstantKind.BUFFER
     assert u.storage == v.storage != ""
     assert (v.offset - u.offset, u.offset % 64) == (28, 12)  # each stays aligned as it is in memory
-    assert not far.storage  # its bytes are no other's
+    assert not far.storage  # it shares no bytes
     assert program.constant_named("unsaved").kind is ir.ConstantKind.BUFFER
     assert artifact.constants[u.storage].nbytes == 12 + 64 * 4
     wrapper_ir.save(artifact, tmp_path / "m.wir")

@@ -49,7 +49,7 @@ def captured(name: str, options: CaptureOptions | None = None) -> ir.Program:
 
 
 def compiled(function: Callable[..., Any], *args: Tensor, dynamic: bool = False) -> list[ir.Program]:
-    """The programs that the backend makes of a function, when it is called."""
+    """Returns the programs that the backend compiles for a call of a function."""
     programs: list[ir.Program] = []
 
     def record(program: ir.Program, options: CaptureOptions) -> Analyses:
@@ -65,7 +65,7 @@ def compiled(function: Callable[..., Any], *args: Tensor, dynamic: bool = False)
 
 
 def functions_of(program: ir.Program) -> str:
-    """All functions, without where ops come from."""
+    """All functions, without provenance."""
     text = print_program(program)
     lines = text[text.index("func @main") :].partition("\nprovenance")[0].splitlines()
     return "\n".join(line.partition("  #")[0] for line in lines).rstrip() + "\n"
@@ -80,7 +80,7 @@ def stacked(n: Tensor, x: Tensor) -> Any:
 
 
 class Regions(nn.Module):
-    """Layers that are one region, called with other weights each time."""
+    """Layers that are one region, called with different weights."""
 
     class Layer(nn.Module):
         """A layer."""
@@ -107,7 +107,7 @@ class Regions(nn.Module):
 
 
 def regions() -> ir.Program:
-    """Other ways of exporting write out what a region does, at each call."""
+    """Other exports inline a region at each call."""
     exported = torch.export.export(Regions(), (X,), strict=True)
     return inductor_frontend.capture(exported, (X,), options=UNCHECKED).program
 
@@ -155,7 +155,7 @@ class TestOwnership:
             assert all(p.ownership is ir.Ownership.BORROWED for p in function.params)
 
     def test_loops_borrow_and_what_they_call_owns(self) -> None:
-        # called twice: what is called once, torch writes out
+        # called twice: torch inlines a single call
         region = torch.compiler.nested_compile_region(lambda x: torch.ops.flow.times(x, 2))
 
         def function(n: Tensor, x: Tensor) -> Any:
@@ -176,14 +176,14 @@ class TestOwnership:
         assert owning == {f.name for f in program.functions} - in_loop - {program.main.name}
 
     def test_every_call_has_to_end_the_storage(self) -> None:
-        """A region that is called with an input of the model, and with what the first call made."""
+        """A region that is called with an input of the model, and with the result of the first call."""
         (call, again) = (op for op in regions().main.body if isinstance(op, ir.CallSubgraph))
         assert call.function == again.function
         assert regions().function(call.function).params[0].ownership is ir.Ownership.BORROWED
 
 
 def test_constants_are_no_arguments() -> None:
-    """Weights are seen by the functions themselves."""
+    """The functions access weights directly."""
     program = captured("layers")
     op = op_of(program, ir.Switch)
     assert len(op.args) == 1
@@ -201,7 +201,7 @@ def test_weights_of_a_region_are_arguments() -> None:
 
 
 def test_ops_come_from_their_own_branch() -> None:
-    """Torch counts the conditional itself, and what it is given, among the origins of all that is in it."""
+    """For torch, the conditional and its operands are origins of all ops inside it."""
     case = CASES["predicate"]
     (program,) = compiled(case.make(traced), *case.args[0])
     op = op_of(program, ir.Switch)
@@ -225,7 +225,7 @@ def test_branches_share_kernels() -> None:
 
 
 def test_operands_in_another_layout_are_copied(equals_eager: Check) -> None:
-    """Torch lowers a branch for the layouts of the trace, and then computes its operand in another one."""
+    """Torch lowers a branch for the layouts of the trace, and then computes its operand in another layout."""
     torch.manual_seed(0)
     conv = nn.Conv2d(3, 4, 3).requires_grad_(False)
 

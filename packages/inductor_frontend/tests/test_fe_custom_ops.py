@@ -114,7 +114,7 @@ WRITTEN = """func @main(%x: f32[4, 4]) {
 
 
 def test_a_view_of_an_input_is_written_in_place() -> None:
-    """The operator is called as the model calls it, with no copy in or out."""
+    """The operator is called as in the model, without copies."""
 
     def function(x: Tensor) -> None:
         OPS.scale_all([x[2]], 2.0)
@@ -262,7 +262,7 @@ def test_arguments_that_alias_results_are_refused_by_torch() -> None:
 
 
 def test_layouts_that_operators_ask_for() -> None:
-    """Each returns the strides of its argument, which is computed, transposed and cut."""
+    """Each returns the strides of its argument, which is computed, transposed and sliced."""
 
     def function(x: Tensor) -> tuple[Tensor, ...]:
         part = (x * 2).t()[1:, :2]

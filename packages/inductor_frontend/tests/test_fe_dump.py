@@ -24,7 +24,7 @@ from wrapper_ir import load, parse_program, print_program
 GRAPHS = [f"{function}/{kind}" for function in ("0_0", "1_0") for kind in ("forward", "backward")]
 FILES = ("aot_graph.py", "explanation.json", "explanation.txt", "graph.wir", "program.txt", "code/program.py")
 VARYING = ("graph.json", "graph.wir", "guards.txt", "bytecode.txt")
-"""Files that name a process, or objects of one."""
+"""Files with the id of a process, or of its objects."""
 
 
 def _step(function: Callable[[Tensor], Tensor]) -> None:
@@ -74,7 +74,7 @@ def test_the_tree_is_the_same_now_before_and_out_of_the_cache(tmp_path: Path) ->
 
 
 class _Stops(bdb.Bdb):
-    """Runs a function, and notes where it stopped."""
+    """Runs a function, and records the positions where it stopped."""
 
     def __init__(self, places: Mapping[Path, int]) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ class _Stops(bdb.Bdb):
             assert self.set_break(str(path), line) is None
 
     def user_line(self, frame: FrameType) -> None:
-        """Goes on until the next breakpoint."""
+        """Continues to the next breakpoint."""
         if self.break_here(frame):
             self.stops.add((frame.f_code.co_filename, frame.f_lineno))
         self.set_continue()
@@ -141,7 +141,7 @@ def test_c_plus_plus_runs_from_the_folder(tmp_path: Path) -> None:
 
 
 def _explains_its_files(graph: Path) -> None:
-    """The lines that an explanation names are those of the files beside it, each with its op."""
+    """The lines in an explanation are those of the files beside it, each with its op."""
     explanation = json.loads((graph / "explanation.json").read_text(encoding="utf-8"))
     assert not explanation["lacks"]
     for file in explanation["files"]:

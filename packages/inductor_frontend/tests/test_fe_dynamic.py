@@ -89,7 +89,7 @@ def test_size_outputs(equals_eager: Check) -> None:
 
 
 class TestUnbacked:
-    """Sizes and numbers that only run time knows."""
+    """Sizes and numbers that are known only at run time."""
 
     def test_nonzero(self, equals_eager: Check) -> None:
         def function(x: torch.Tensor) -> torch.Tensor:
@@ -203,7 +203,7 @@ _SLICES = {
 @pytest.mark.slow
 @needs_any_slice
 def test_slices_of_any_size_are_assigned(equals_eager: Check) -> None:
-    """Nothing orders the ends of a slice and the size."""
+    """The order of a slice's ends and the size is unknown."""
 
     def function(x: torch.Tensor) -> dict[str, torch.Tensor]:
         return {name: f(x) for name, f in _SLICES.items()}

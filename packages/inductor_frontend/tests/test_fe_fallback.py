@@ -74,13 +74,13 @@ def _(x: Tensor) -> Tensor:
 
 
 def rounded(x: Tensor) -> Tensor:
-    """Through a type of element that the IR does not have."""
+    """Computes through an element type that the IR lacks."""
     result: Tensor = unpacked(packed(x.detach()))
     return result
 
 
 class RoundedGradient(torch.autograd.Function):
-    """A function whose backward graph alone is refused."""
+    """A function of which only the backward graph is refused."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -101,7 +101,7 @@ def with_rounded_gradient(x: Tensor) -> Tensor:
 
 
 def compiled(function: Callable[..., Any], cache: bool | Path = False, **options: Any) -> Callable[..., Any]:
-    """`function` by way of the backend, with Inductor where it cannot."""
+    """Compiles `function` by the backend, with a fallback to Inductor."""
     all_options: dict[str, Any] = {"cache": cache, "on_unsupported": "inductor", **options}
     return torch.compile(function, backend="wrapper_ir", options=all_options)
 
@@ -240,7 +240,7 @@ class TestTraining:
         assert runs == ["ours"]
 
     def test_saved_twice(self, cached: bool, tmp_path: Path) -> None:
-        """A backward graph that is Inductor's can run again where its memory is kept."""
+        """Inductor's backward graph can run again if its memory is retained."""
         x = torch.randn(5, 4, requires_grad=True)
         y = compiled(with_rounded_gradient, tmp_path if cached else False)(x)
         y.sum().backward(retain_graph=True)
@@ -263,7 +263,7 @@ class TestCaches:
         assert stats().graph_hits == stats().function_hits == 0
 
     def test_stock_code_is_its_own(self, tmp_path: Path) -> None:
-        """Neither takes the other's functions out of autograd's cache, in either order."""
+        """Neither loads the other's functions from autograd's cache, in either order."""
         x = torch.randn(8)
         compiled(rounded, tmp_path)(x)
         counters["aot_autograd"].clear()
@@ -309,7 +309,7 @@ class TestFaults:
     def test_an_exception_inside_inductor(
         self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        """Capture says FE104, as of a refusal of Inductor's; Inductor refuses nothing."""
+        """Capture reports FE104, as for an error of Inductor's own checks."""
 
         def fail(*_: Any) -> Any:
             raise ZeroDivisionError("ours")

@@ -57,7 +57,7 @@ class TestPatterns:
         assert registered == ["attention", "permutations"]
 
     def test_torch_registers_the_rest(self, registered: list[str]) -> None:
-        """Stock code of the same process is as it would be alone."""
+        """Stock code of the same process is unchanged."""
         torch.compile(lambda x: x + 1, backend="wrapper_ir", options={"cache": False})(torch.zeros(2))
         assert registered == []
         joint_graph.lazy_init(torch.device("cpu"))
@@ -71,7 +71,7 @@ class TestPatterns:
 
 @pytest.fixture
 def registered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The kinds of patterns that are registered from now on, as if none had been."""
+    """Yields the kinds of patterns that are registered from now on, with none registered before."""
     names: list[str] = []
     for module, name, kind in (
         (fuse_attention, "_sfdp_init", "attention"),
@@ -85,7 +85,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def functions(pattern: PatternExpr) -> set[Any]:
-    """All that a pattern's nodes may call. Nodes are shared."""
+    """All functions that a pattern's nodes may call. Nodes are shared."""
     result: set[Any] = set()
     visited: set[int] = set()
     todo: list[Any] = [pattern]
@@ -122,7 +122,7 @@ class TestMeasurements:
         assert select_algorithm._ALGORITHM_SELECTOR_CACHE is None, "torch makes its own"
 
     def test_what_the_process_has_is_taken(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """It may have functions of the user's."""
+        """It may contain functions of the user."""
         calls: list[object] = []
 
         def noted(choices: list[Any]) -> list[Any]:

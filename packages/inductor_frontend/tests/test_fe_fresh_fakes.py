@@ -183,7 +183,7 @@ def test_results_of_any_size() -> None:
 
 @pytest.mark.slow
 def test_results_in_training() -> None:
-    """Also the gradient of a sum, whose fake is an expanded number and the operator's result is not."""
+    """Also the gradient of a sum: its fake is an expanded number, unlike the operator's result."""
 
     def function(x: Tensor) -> Tensor:
         total: Tensor = (OPS.triple(x) + x + OPS.triple(x * x) * x).sum()
@@ -246,7 +246,7 @@ def test_programs_exported_during_a_capture_have_the_right_tensors() -> None:
 
 
 def test_which_operators_are_looked_at() -> None:
-    """Those of others, which are not composed of operators that are looked at."""
+    """Operators of other libraries that are not composed of checked operators."""
     _LIBRARY.define("composed(Tensor x) -> Tensor")
     _LIBRARY.impl("composed", lambda x: x, "CompositeImplicitAutograd")
     aten = torch.ops.aten

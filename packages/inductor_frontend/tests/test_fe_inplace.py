@@ -100,8 +100,8 @@ class TestReuse:
 
 
 class TestPartners:
-    """Parameters with bytes of one storage: a mutated input, which is read and written through two pointers,
-    and a concatenation that is read as a whole after its parts were written."""
+    """Parameters that share a storage: a mutated input that is read and written through two pointers, and a
+    concatenation that is read after its parts were written."""
 
     @pytest.mark.parametrize("options", [CaptureOptions(), OUT_OF_PLACE])
     def test_a_mutated_input(self, options: CaptureOptions, equals_eager: Check) -> None:

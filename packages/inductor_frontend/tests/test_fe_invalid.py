@@ -1,4 +1,4 @@
-"""Every refusal, with its code and a message that names the place."""
+"""Every refusal has a code and a message that names the place."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from wrapper_ir.ir import Device, Target
 
 
 def refused(code: str, *parts: str) -> Any:  # Any: pytest's own context type
-    """The next block raises our error of this code, with these words in its message."""
+    """Expects an error of this code with these words in its message."""
     pattern = r"(?s)" + ".*".join([rf"\[{code}\]", *parts])
     return pytest.raises(WirError, match=pattern)
 

@@ -44,7 +44,7 @@ def inventory(tree: SourceTree) -> Inventory:
 
 
 class TestPlaces:
-    """The installed torch is as its inventory says, and what the inventory says is true."""
+    """The installed torch matches its inventory, and the claims of the inventory hold."""
 
     def test_nothing_is_new_changed_or_gone(self, tree: SourceTree, update_golden: bool) -> None:
         if update_golden:
@@ -82,7 +82,7 @@ class TestPlaces:
 
 
 class Claim:
-    """One entry, taken apart."""
+    """The parts of one entry."""
 
     def __init__(self, section: str, file: str, group: str, entry: Entry) -> None:
         self.section, self.file, self.entry = section, file, entry
@@ -123,7 +123,7 @@ def write(inventory: Inventory) -> None:
 
 
 def derived(inventory: Inventory) -> Inventory:
-    """With what our code itself says: which node classes have a handler, and which hooks are overridden."""
+    """Adds facts from our code: node classes with handlers, and overridden hooks."""
     sections = {
         section: {
             file: {group: _derived(Claim(section, file, group, entry)) for group, entry in entries.items()}
@@ -202,7 +202,7 @@ def test_every_treatment_is_checked() -> None:
 
 
 class TestTheTool:
-    """A torch of a few lines, changed in every way that must be noticed."""
+    """A small torch, changed in every way that must be detected."""
 
     WRAPPER = """
 class PythonWrapperCodegen:
@@ -381,7 +381,7 @@ def test_overrides_take_inductors_parameters() -> None:
             ours = inspect.signature(getattr(RecordingWrapper, name))
             names, rest = list(ours.parameters), len(inspect.signature(theirs).parameters)
             assert names[:rest] == list(inspect.signature(theirs).parameters), name
-            # What older versions do not have, they do not give.
+            # Older versions lack some of them.
             assert all(ours.parameters[n].default is not ours.empty for n in names[rest:]), name
 
 

@@ -1,4 +1,4 @@
-"""C++ kernels with a source for each instruction set, for hosts that this machine is not."""
+"""C++ kernels with a source for each instruction set, for other hosts than this machine."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_each_kernel_has_a_source_for_each_the_widest_first() -> None:
 
 
 def test_nothing_is_asked_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither its compiler nor its processor; and afterwards everything is as it was."""
+    """Neither its compiler nor its processor is queried, and the state is restored."""
     before = cpu_vec_isa.pick_vec_isa
 
     def asked(*args: object) -> bool:
@@ -89,7 +89,7 @@ def test_results_are_equal_whichever_is_taken(
 @pytest.mark.slow
 @pytest.mark.parametrize("features", [AVX512, AVX2, frozenset[str]()], ids=["avx512", "avx2", "generic"])
 def test_every_source_compiles_here(tmp_path: Path, features: frozenset[str]) -> None:
-    """With the flags that its host would use; what is made is not run."""
+    """With the flags of its host; the output is not run."""
     [kernel] = kernels_of(capture(model, (torch.randn(8, 64),), cpu_isas=ALL))
     variant = choose_source(kernel, features)
     recipe = kernel_recipe(find_toolchain("g++"), isa_build_args("k", variant.isa), CppOptions(opt_level=0))

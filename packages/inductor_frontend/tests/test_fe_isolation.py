@@ -119,7 +119,7 @@ class TestSuccess:
         ids=["autocast", "inference", "no_grad", "device", "warnings", "deterministic", "dtype"],
     )
     def test_settings_of_the_caller_stay(self, setting: Callable[[], Any]) -> None:
-        """Whatever the caller has set is set afterwards too; the program is the same."""
+        """Settings of the caller are preserved, and the program is the same."""
         model, args = small()
         plain = capture(model, args).program
         with setting():
@@ -130,7 +130,7 @@ class TestSuccess:
 
 
 STAGES = [
-    "inductor_frontend.export.torch_export._first",  # where torch's own export fails, there are other ways
+    "inductor_frontend.export.torch_export._first",  # if torch's own export fails, other frontends are tried
     "torch._inductor.compile_fx.joint_graph_passes",
     "inductor_frontend.record.lowering.fake_tensor_prop",
     "inductor_frontend.record.lowering._recursive_post_grad_passes",
@@ -182,7 +182,7 @@ class TestFailure:
         with unchanged(), pytest.raises(CaptureError, match="FE203"):
             capture(model, args)
 
-    # Objects of Inductor's whose making is interrupted complain when they go.
+    # Partially constructed objects of Inductor raise in their destructors.
     @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
     def test_interrupted_at_any_moment(self) -> None:
         """An interrupt at the start of one of the Python calls of a capture, at seven places.
@@ -200,7 +200,7 @@ class TestFailure:
                     _interrupted_after(moment, model, args)
                 except KeyboardInterrupt:
                     stopped += 1
-        # If the call is in a generator that is being discarded, Python reports the interrupt and goes on.
+        # If the call is in a generator that is being discarded, Python reports the interrupt and continues.
         assert stopped >= len(moments) // 2
         assert same_as_eager(capture(model, args), model, args)
 
@@ -208,7 +208,7 @@ class TestFailure:
     def test_interrupted_on_the_way_out_of_a_mode(
         self, mode: type[TorchDispatchMode], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A mode is not exited, and torch's exit finds other modes than its own; later traces do not."""
+        """A mode is not exited, so torch's exit finds foreign modes; later traces find none."""
         model, args = small()
 
         before = _get_current_dispatch_mode_stack()
@@ -226,7 +226,8 @@ class TestFailure:
 
 
 def _interrupted_after(moment: int, model: nn.Module, args: tuple[torch.Tensor, ...]) -> int:
-    """Captures until so many Python functions were called; the count of calls where that is never reached."""
+    """Interrupts a capture after this number of Python calls; returns the number of calls if there are
+    fewer."""
     count = 0
 
     def profile(frame: FrameType, event: str, argument: object) -> None:
@@ -267,7 +268,7 @@ def models() -> Models:
 
 
 class TestThreads:
-    """Captures take turns with each other and with Inductor's own compilations."""
+    """Captures exclude each other and Inductor's own compilations."""
 
     def test_four_at_once_are_as_one_after_the_other(self, models: Models) -> None:
         alone = [capture(*models[n]).program for n in WIDTHS]
@@ -296,8 +297,7 @@ class TestThreads:
                 got = torch.compile(model, backend="inductor")(*args)
                 return torch.allclose(got, model(*args), atol=1e-5)
 
-        # Inductor's own compilation sets variables of the environment and such; none of it is about
-        # compiling.
+        # Inductor's own compilation also sets environment variables, which do not concern compilation.
         with unchanged(configurations, torch_contexts, registrations), warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
             with concurrent.futures.ThreadPoolExecutor(4) as pool:

@@ -36,7 +36,7 @@ def number(version: str) -> list[int]:
 
 
 def listed(version: str) -> set[str]:
-    """Classes that the page says a version has."""
+    """Classes of a version according to the page."""
     return {row.line for row in rows() if has(row, number(version))}
 
 

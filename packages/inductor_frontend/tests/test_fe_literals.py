@@ -1,4 +1,4 @@
-"""Literal tensors of a model: what callers get is theirs, and operators take them as torch.compile does."""
+"""Literal tensors of a model: callers own their results, and operators accept them as in torch.compile."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ A, B = torch.rand(2, 3), torch.rand(2, 3)
 
 @pytest.mark.parametrize("n", [0, 3])
 def test_what_a_body_does_not_change_is_captured(n: int) -> None:
-    """It is one tensor for all trips; its result is a copy."""
+    """All trips use one tensor; its result is a copy."""
     program = loop(lambda y, z: (plus(y, z), z), carried=2)
     (op,) = [op for op in program.main.body if isinstance(op, ir.WhileLoop)]
     assert len(op.carried) == len(op.results) == 2
@@ -84,7 +84,7 @@ def test_what_a_body_writes_in_place_is_captured(n: int) -> None:
 
 @pytest.mark.parametrize("n", [0, 2, 3])
 def test_what_a_body_hands_to_another_place_is_copied(n: int) -> None:
-    """A trip's results are its own: the loop ends what it carried when the next trip is done."""
+    """Each trip owns its results: the loop frees carried values after the next trip."""
     program = loop(lambda y, z: (z, times(y, 2)), carried=2)
     y, z = A, B
     for _ in range(n):
@@ -106,7 +106,7 @@ def test_one_tensor_in_two_places_is_copied() -> None:
 
 
 def test_writing_to_an_operand_and_returning_another_is_refused() -> None:
-    """Torch takes the operand for the result."""
+    """Torch treats the operand as the result."""
 
     def body(y: Tensor) -> tuple[Tensor, ...]:
         y.mul_(2)

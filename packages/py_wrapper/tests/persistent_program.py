@@ -61,7 +61,7 @@ def assert_right(run: CompiledProgram) -> tuple[Any, ...]:
 
 
 def assert_threads_are_right(run: CompiledProgram) -> None:
-    """Of several at once, in many calls each."""
+    """Checks several concurrent threads, with many calls each."""
     errors: list[AssertionError] = []
 
     def many() -> None:

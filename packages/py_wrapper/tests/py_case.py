@@ -1,4 +1,4 @@
-"""A small program as text, with inputs and what it must compute; and a kernel runtime in Python for such programs."""
+"""A small program as text, with inputs and expected results, and a kernel runtime in Python."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ def find_runtime(kind: str) -> KernelRuntime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """`expected` gets clones of the inputs, and returns the results; `after` looks at the inputs after a call."""
+    """`expected` receives clones of the inputs and returns the results. `after` checks the inputs after a
+    call."""
 
     name: str
     text: str

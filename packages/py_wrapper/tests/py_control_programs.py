@@ -41,7 +41,7 @@ func @keep(%d: owned f32[8]) {
   return %y
 }
 """
-"""Functions that own their argument: one works in place, one makes another tensor."""
+"""Functions that own their argument: one works in place, one allocates another tensor."""
 
 CONTROL_CASES: tuple[Case, ...] = (
     Case(

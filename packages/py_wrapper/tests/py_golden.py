@@ -1,4 +1,4 @@
-"""Emitted text without the version that made it."""
+"""Emitted text without the version of its emitter."""
 
 from __future__ import annotations
 

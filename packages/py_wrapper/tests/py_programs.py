@@ -1,4 +1,4 @@
-"""Small programs that together hold every op of the IR."""
+"""Small programs that together contain every op of the IR."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The text of emitted modules, held against golden files (`--update-golden` rewrites them)."""
+"""The text of emitted modules, compared with golden files (`--update-golden` rewrites them)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Tensors over lent memory are made once for the caller's tensor, and again where a symbol has another value."""
+"""Tensors over lent memory are created once per tensor of the caller, and again if a symbol has another
+value."""
 
 from __future__ import annotations
 

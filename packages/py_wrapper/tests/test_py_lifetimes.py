@@ -1,4 +1,4 @@
-"""`free` releases memory at that very point, in emitted Python and in the interpreter."""
+"""`free` releases memory immediately, in emitted Python and in the interpreter."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def boxed_of(engine: str, program: ir.Program) -> Any:
 
 @pytest.mark.parametrize("engine", ["python", "interpreter"])
 def test_peak_of_a_chain(engine: str) -> None:
-    """Two buffers at a time, because each op's input is released right after it."""
+    """Two buffers at a time, because each op's input is released after it."""
     boxed = boxed_of(engine, CHAIN)
     boxed([torch.randn(65536)])
     assert peak_bytes(lambda: boxed([torch.randn(65536)])) < 2 * SIZE + 4096

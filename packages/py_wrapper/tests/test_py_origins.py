@@ -1,4 +1,4 @@
-"""Lines of emitted modules know the op that they are written for; compiled modules run from another folder."""
+"""Lines of emitted modules map to their ops; compiled modules run from another folder."""
 
 from __future__ import annotations
 

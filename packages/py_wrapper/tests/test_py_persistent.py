@@ -1,4 +1,4 @@
-"""Memory that persists from call to call: what may be, and that no call sees another one's."""
+"""Memory that persists from call to call: eligible storages, and isolation between calls."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def compiled(text: str = PROGRAM, options: PyOptions = PERSISTENT) -> CompiledPr
 
 
 def planned() -> CompiledProgram:
-    """A planned program, of which calls keep tensors and no memory."""
+    """A planned program whose calls keep tensors but no memory."""
     program = run_pipeline(parse_program(PROGRAM), "plan-memory{slack=100}")
     return py_wrapper.compile(bare_artifact(program))
 
@@ -47,7 +47,7 @@ Made = Callable[[], CompiledProgram]
 
 
 def test_text(update_golden: bool) -> None:
-    """Storages that follow each other share a block; what is zero only once has its own."""
+    """Consecutive storages share a block; those that are zeroed only once have a separate one."""
     text = without_version(py_wrapper.emit(bare_artifact(parse_program(PROGRAM)), PERSISTENT).source)
     if update_golden:
         GOLDEN.write_text(text, encoding="utf-8")
@@ -86,7 +86,7 @@ def test_a_call_that_fails_costs_a_set_of_buffers_and_nothing_else(made: Made) -
 
 
 def test_windows_are_kept_and_their_memory_is_not() -> None:
-    """A planned call makes no tensors but results, and allocates each pool where it begins."""
+    """A planned call creates only results, and allocates each pool at its begin."""
     run = planned()
     assert_right(run)
     pool = run.boxed.__globals__["buffer_pool"]

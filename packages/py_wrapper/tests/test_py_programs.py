@@ -1,4 +1,5 @@
-"""Every op in the interpreter and in emitted Python: both compute what the case says, with and without poison."""
+"""Every op in the interpreter and in emitted Python: both compute the expected results, with and without
+poison."""
 
 from __future__ import annotations
 
@@ -52,7 +53,7 @@ def assert_equal(got: tuple[Any, ...], want: tuple[Any, ...]) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_results_in_persistent_buffers(case: Case) -> None:
-    """Also of a second call, which finds in them what the first one left."""
+    """Also for a second call, which finds the content of the first one."""
     options = PyOptions(name=case.name, persistent_buffers=True, find_runtime=find_runtime)
     compiled = py_wrapper.compile(artifact_of(case), options)
     for _ in range(1 if case.constants else 2):

@@ -46,7 +46,7 @@ INVALID = {
 
 @pytest.mark.parametrize("name", sorted(INVALID))
 def test_invalid_programs_are_errors_of_ours(name: str) -> None:
-    """The verifier refuses these first; the emitter does not fall over them."""
+    """The verifier refuses them first, before the emitter could fail."""
     program = parse_program(f"{HEAD}symbol s9 : int unbacked\nfunc @main(%x: f32[4]) {{\n{INVALID[name]}}}\n")
     with pytest.raises((EmitError, LoweringError), match=r"PY101|WIR240"):
         py_wrapper.emit(bare_artifact(program))

@@ -40,7 +40,7 @@ class Pair(NamedTuple):
 
 
 class Box:
-    """A container that only its registration makes one."""
+    """A class that is a container only by its registration."""
 
     def __init__(self, items: list[Any], label: str) -> None:
         self.items, self.label = items, label
@@ -253,7 +253,7 @@ def test_grad_and_autocast_do_not_apply() -> None:
 
 
 def test_gradients_are_never_lost_in_silence() -> None:
-    """An input that wants a gradient is refused where gradients are recorded, and welcome where they are not."""
+    """An input that requires a gradient is refused if gradients are recorded, and accepted otherwise."""
     signature = make(inputs(LEAF, LEAF), names=("left", "right"))
 
     def check(f: Callable[..., Any]) -> None:
@@ -276,7 +276,7 @@ def test_the_callable_has_a_boxed_form() -> None:
 
 
 def test_parameters_keep_their_names() -> None:
-    """Names that Python or the module has for something else, too."""
+    """Also names that Python or the module uses otherwise."""
     names = ("input", "kernels", "torch", "caller", "list", "parts")
     leaves = (LEAF,) * len(names)
     signature = make(

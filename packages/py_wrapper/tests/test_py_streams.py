@@ -1,4 +1,4 @@
-"""Streams, events, device guards and memory of an accelerator: the text, and on a GPU what it computes."""
+"""Streams, events, device guards and memory of an accelerator: the text, and results on a GPU."""
 
 from __future__ import annotations
 

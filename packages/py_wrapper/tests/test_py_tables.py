@@ -1,4 +1,4 @@
-"""Tables of the emitter against what they must cover."""
+"""Completeness of the emitter's tables."""
 
 from __future__ import annotations
 
