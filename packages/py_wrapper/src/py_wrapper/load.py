@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.machinery
+import inspect
 import os
 import tempfile
 from collections.abc import Mapping
@@ -86,7 +87,7 @@ def load_module(emitted: EmittedModule, artifact: Artifact, options: PyOptions) 
     module.__file__ = str(path)
     exec(compile(emitted.source, str(path), "exec"), module.__dict__)
     # Dynamo would import the module by name to trace it, and cannot observe the writes of kernels.
-    keep_from_dynamo(torch, module.forward, module.boxed)
+    keep_from_dynamo(torch, module.forward, inspect.unwrap(module.forward), module.boxed)
     return module
 
 

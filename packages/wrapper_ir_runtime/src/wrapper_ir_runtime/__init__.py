@@ -8,7 +8,6 @@ from wrapper_ir.expr.arithmetic import int64, power
 from wrapper_ir.ir import SharedLeaf, SharedStorage, SubclassSpec
 from wrapper_ir.support.files import check_files
 from wrapper_ir_runtime.agreement import Agreement, GroupStore, agree
-from wrapper_ir_runtime.argument_failures import malformed_argument
 from wrapper_ir_runtime.binding import Convention, literal, refuse_unsupported, signature_call
 from wrapper_ir_runtime.buffer_pool import BufferPool
 from wrapper_ir_runtime.caller import TorchCaller
@@ -31,7 +30,7 @@ from wrapper_ir_runtime.groups import ProgramGroups, TorchGroups, check_rank
 from wrapper_ir_runtime.inputs import InputGuard, StorageGuard, check_inputs
 from wrapper_ir_runtime.kernels import FindRuntime, load_kernels
 from wrapper_ir_runtime.memory_pools import MEMORY_POOLS, MemoryPools, use_memory_pool
-from wrapper_ir_runtime.model_calls import bind_arguments, model_call, with_parameters
+from wrapper_ir_runtime.model_calls import coded_call, model_call
 from wrapper_ir_runtime.parameters import REQUIRED, fail_missing
 from wrapper_ir_runtime.parts import ModuleContents, open_parts
 from wrapper_ir_runtime.ranks import compare_ranks
@@ -92,13 +91,13 @@ __all__ = [
     "TorchGroups",
     "agree",
     "apart_leaves",
-    "bind_arguments",
     "check_apart",
     "check_files",
     "check_inputs",
     "check_rank",
     "check_result",
     "check_written",
+    "coded_call",
     "compare_ranks",
     "custom_container",
     "dataclass_of",
@@ -121,7 +120,6 @@ __all__ = [
     "keep_from_dynamo",
     "literal",
     "load_kernels",
-    "malformed_argument",
     "model_call",
     "namedtuple_of",
     "open_parts",
@@ -138,5 +136,4 @@ __all__ = [
     "signature_call",
     "unflatten",
     "use_memory_pool",
-    "with_parameters",
 ]

@@ -17,32 +17,25 @@ from wrapper_ir.errors import ArgumentError
 from wrapper_ir_runtime.traces import file_of, traces_of
 from wrapper_ir_runtime.trees import Arguments
 
-_BOUND = (AttributeError, TypeError, ValueError)
+BOUND = (AttributeError, TypeError, ValueError)
+"""Types of the errors of binding and unpacking arguments."""
 _PLACE = re.compile(r"arguments\[([01])\]\[(.*?)\](?=[\[:])")
 _UNPACKED = re.compile(r"= (\w+)$")
 _CAPTURED = "call it with the structure of arguments that it was captured with"
-
-
-def malformed_argument(error: Exception) -> Exception:
-    """Returns the coded form of an error from a line of the caller that unpacks an argument; the error itself
-    if it has another cause."""
-    trace = error.__traceback__
-    failure = None if trace is None or trace.tb_next is not None else _unpacking_failure(error, trace)
-    if failure is None:
-        return error
-    failure.__cause__ = error
-    return failure
 
 
 def binding_failure(error: Exception) -> ArgumentError | None:
     """Returns the coded form of an error from binding or unpacking the arguments of a call; None for other
     errors."""
     trace = error.__traceback__
-    if trace is None or not isinstance(error, _BOUND):
+    if trace is None or not isinstance(error, BOUND):
         return None
     if trace.tb_next is None:  # the function did not begin
         return ArgumentError("WIR926", f"arguments: {error}") if type(error) is TypeError else None
-    return None if trace.tb_next.tb_next is not None else _unpacking_failure(error, trace.tb_next)
+    variable = _taken(trace.tb_next)
+    if variable is None or trace.tb_next.tb_next is not None:
+        return None
+    return ArgumentError("WIR926", f"argument {variable}: {error}", hint=_CAPTURED)
 
 
 def boxed_failure(error: Exception, file: str, names: Sequence[str] = ()) -> ArgumentError | None:
@@ -52,7 +45,7 @@ def boxed_failure(error: Exception, file: str, names: Sequence[str] = ()) -> Arg
     It covers a wrong number of arguments, and an argument that is not a list. `names` are the names of the
     arguments. The default is the names of the function's variables.
     """
-    traces = traces_of(error) if isinstance(error, _BOUND) else []
+    traces = traces_of(error) if isinstance(error, BOUND) else []
     if not traces or file_of(traces[-1]) != file:
         return None
     trace = traces[-1]
@@ -113,12 +106,10 @@ def _positional_names(signature: ir.Signature) -> list[str]:
     return names[: len(children)]
 
 
-def _unpacking_failure(error: Exception, trace: TracebackType) -> ArgumentError | None:
-    """Returns the coded form of an error of a frame's line; None if the line does not unpack a variable."""
+def _taken(trace: TracebackType) -> str | None:
+    """Returns the variable that a frame's line unpacks."""
     match = _UNPACKED.search(_line(trace))
-    if match is None:
-        return None
-    return ArgumentError("WIR926", f"argument {match[1]}: {error}", hint=_CAPTURED)
+    return None if match is None else match[1]
 
 
 def _line(trace: TracebackType) -> str:

@@ -4,6 +4,7 @@ debuggers."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from inspect import unwrap
 from types import CodeType, FunctionType, MethodType
 
 from wrapper_ir_runtime.model_calls import python_function
@@ -35,7 +36,7 @@ def _functions(scope: Mapping[str, object]) -> Iterator[FunctionType]:
     for value in list(scope.values()):
         match value:
             case FunctionType() | MethodType():
-                yield python_function(value)
+                yield python_function(unwrap(value))
             case type() if value.__module__ == scope.get("__name__"):
                 yield from (f for f in vars(value).values() if isinstance(f, FunctionType))
             case _:

@@ -14,16 +14,7 @@ from wrapper_ir.support.quoting import Namer, is_python_name
 from wrapper_ir_runtime.trees import tree_keys
 
 _USED = frozenset(
-    {
-        "boxed",
-        "model_parameters",
-        "complex",
-        "float",
-        "getattr",
-        "torch",
-        Helper.ANY_GRADIENT.value,
-        *runtime.__all__,
-    }
+    {"boxed", "complex", "float", "getattr", "torch", Helper.ANY_GRADIENT.value, *runtime.__all__}
 )
 """Names that `forward` uses besides its variables."""
 
@@ -31,15 +22,13 @@ _USED = frozenset(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
     """A parameter of `forward`: the variable, its structure (None: the argument was left to its default), its
-    default as text ('' for none), `place`, its position among the captured arguments, and whether it was
-    captured by name."""
+    default as text ('' for none), and `place`, its position among the captured arguments."""
 
     name: str
     spec: ir.TreeSpec | None
     kind: ir.ParameterKind
     default: str = ""
     place: int = -1
-    by_name: bool = False
 
 
 def arguments_of(signature: ir.Signature, names: Namer) -> tuple[Argument, ...]:
@@ -136,7 +125,6 @@ def _keywords(signature: ir.Signature) -> list[Argument]:
             kind=ir.ParameterKind.KEYWORD,
             default=_static_default(signature, spec, leaf),
             place=len(args.children) + number,
-            by_name=True,
         )
         for number, (key, spec, leaf) in enumerate(zip(tree_keys(kwargs), kwargs.children, leaves))
     ]
@@ -165,7 +153,7 @@ def _declared(signature: ir.Signature, names: Namer) -> Iterator[Argument]:
         elif parameter.name in keys:
             keyword = keys.pop(parameter.name)
             place, spec = count + keyword, kwargs.children[keyword]
-        argument = _argument(parameter, names, place, spec, by_name=place >= count)
+        argument = _argument(parameter, names, place, spec)
         if argument.kind is ir.ParameterKind.KEYWORD:
             later.append(argument)
         else:
@@ -180,14 +168,10 @@ def _declared(signature: ir.Signature, names: Namer) -> Iterator[Argument]:
     yield from later
     for key, keyword in keys.items():  # of `**kwargs`
         spec = kwargs.children[keyword]
-        yield Argument(
-            name=_exact(key), spec=spec, kind=ir.ParameterKind.KEYWORD, place=count + keyword, by_name=True
-        )
+        yield Argument(name=_exact(key), spec=spec, kind=ir.ParameterKind.KEYWORD, place=count + keyword)
 
 
-def _argument(
-    parameter: ir.Parameter, names: Namer, place: int, spec: ir.TreeSpec | None, *, by_name: bool
-) -> Argument:
+def _argument(parameter: ir.Parameter, names: Namer, place: int, spec: ir.TreeSpec | None) -> Argument:
     """Returns a parameter with its own name, which callers may use, unless `forward` uses that name itself."""
     name = parameter.name
     if not is_python_name(name) or (name in _USED and parameter.kind is ir.ParameterKind.KEYWORD):
@@ -198,5 +182,4 @@ def _argument(
         kind=parameter.kind,
         default="" if parameter.required else literal_text(parameter.default),
         place=place,
-        by_name=by_name,
     )

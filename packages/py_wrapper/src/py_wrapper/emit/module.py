@@ -19,7 +19,6 @@ from wrapper_ir_runtime.kernel_files import short_name
 _OWN = (
     "boxed",
     "forward",
-    "model_parameters",
     "example_inputs",
     "inputs",
     "storages",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from py_wrapper.emit.arguments import Argument, arguments_of, head_of, in_order
+from py_wrapper.emit.arguments import arguments_of, head_of, in_order
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.literals import key_text, literal_text
 from py_wrapper.emit.module import ModuleScope
@@ -27,25 +27,11 @@ _CHANGES = {
 }
 
 
-_PARAMETERS = "model_parameters"
-_UNPACKED = (ir.TreeKind.TUPLE, ir.TreeKind.LIST, ir.TreeKind.NAMEDTUPLE)
-
-
 def write_forward(scope: ModuleScope, signature: ir.Signature, out: Writer) -> None:
-    """Writes `forward`, which takes the model's arguments and calls `boxed`. Raises EmitError PY102 if the
-    signature does not match the program, and NotSupportedError WIR916."""
+    """Writes `def forward(x, *, mask=None):`, which calls `boxed`. Raises EmitError PY102 if the signature
+    does not match the program, and NotSupportedError WIR916."""
     refuse_unsupported(signature)
     _Forward(scope, signature, out).write()
-
-
-def _captured(arguments: Sequence[Argument]) -> tuple[list[str], list[str]]:
-    """Returns the names of the arguments that were passed by position at capture, and by name."""
-    captured = sorted((a for a in arguments if a.spec is not None), key=lambda a: a.place)
-    return [a.name for a in captured if not a.by_name], [a.name for a in captured if a.by_name]
-
-
-def _unpacks(spec: ir.TreeSpec) -> bool:
-    return spec.kind in _UNPACKED or any(map(_unpacks, spec.children))
 
 
 class _Forward:
@@ -62,10 +48,11 @@ class _Forward:
         arguments = arguments_of(self.signature, self.names)
         for argument in arguments:
             self.scope.names.claim(argument.name)  # parameters must not hide globals that are used
-        self.program, self.rest, self.keywords = map(self._local, ("program", "rest", "keywords"))
-        self._write_parameters(arguments)
-        self.out.line(f"@{self.scope.runtime('with_parameters')}({_PARAMETERS}, boxed)")
-        self.out.items("def forward(", self._head(arguments), "):")
+        heads, unchecked = head_of(arguments)
+        if unchecked:
+            self.scope.runtime("REQUIRED")
+        self.out.line(f"@{self.scope.runtime('coded_call')}(boxed)")
+        self.out.items("def forward(", heads, "):")
         with self.out.block_body():
             devices = ", ".join(str(state.device) for state in self.signature.random)
             random = (
@@ -74,70 +61,19 @@ class _Forward:
                 else ""
             )
             self.out.line(f'"""The model\'s own signature.{random}"""')
-            self._bind(arguments)
-            self._flatten(arguments)
-            for leaf, text in self.statics.items():
-                self._expect(self.leaves[leaf], text)
-            self._unwrap()
-            self._check()
-            self._call()
-
-    def _write_parameters(self, arguments: Sequence[Argument]) -> None:
-        """Writes the function that binds the arguments of any call, and checks those left to their
-        defaults."""
-        heads, unchecked = head_of(arguments)
-        head = [self.program, "/", *(text for text in heads if text != "/")]
-        if "/" in heads:  # parameters by position follow the program
-            head = [self.program, *heads]
-        self.out.items(f"def {_PARAMETERS}(", head, "):")
-        with self.out.block_body():
-            self.out.line(
-                '"""The parameters of the model. Returns the arguments that it was captured with."""'
-            )
             for argument in unchecked:
-                self.scope.runtime("REQUIRED")
                 with self.out.block(f"if {argument.name} is REQUIRED:"):
                     self.out.line(f"{self.scope.runtime('fail_missing')}({python_string(argument.name)})")
             for argument in arguments:
                 if argument.spec is None:
                     self._expect(argument.name, argument.default)
-            by_position, by_name = _captured(arguments)
-            self.out.tuple("return ", [*by_position, *by_name])
-        self.out.line()
-        self.out.line()
-
-    def _head(self, arguments: Sequence[Argument]) -> list[str]:
-        """Returns the parameter list of `forward`, which binds calls like the one that was captured."""
-        self.scope.runtime("REQUIRED")
-        by_position, by_name = _captured(arguments)
-        head = [self.program, *(f"{name}=REQUIRED" for name in by_position), "/", f"*{self.rest}"]
-        return [*head, *(f"{name}=REQUIRED" for name in by_name), f"**{self.keywords}"]
-
-    def _bind(self, arguments: Sequence[Argument]) -> None:
-        """Writes the assignment of the captured arguments for other calls."""
-        by_position, by_name = _captured(arguments)
-        names = [*by_position, *by_name]
-        positional = f"({', '.join([*by_position, f'*{self.rest}'])})" if by_position else self.rest
-        # if a positional argument is given, those before it are
-        missing = [f"{name} is REQUIRED" for name in (*by_position[-1:], *by_name)]
-        with self.out.block(f"if {' or '.join([self.rest, self.keywords, *missing])}:"):
-            bind = self.scope.runtime("bind_arguments")
-            items = [_PARAMETERS, positional, self.keywords, *(f"{name}={name}" for name in by_name)]
-            self.out.items(f"{targets(names)}{bind}(", items, ")")
-
-    def _flatten(self, arguments: Sequence[Argument]) -> None:
-        """Appends the leaves of all arguments. Errors of assignments that unpack containers are coded."""
-        specs = [spec for _, spec in in_order(arguments)]
-        if not any(map(_unpacks, specs)):
             for name, spec in in_order(arguments):
                 self._take_apart(name, spec)
-            return
-        error = self._local("error")
-        with self.out.block("try:"):
-            for name, spec in in_order(arguments):
-                self._take_apart(name, spec)
-        with self.out.block(f"except (TypeError, ValueError) as {error}:"):
-            self.out.line(f"raise {self.scope.runtime('malformed_argument')}({error})")
+            for leaf, text in self.statics.items():
+                self._expect(self.leaves[leaf], text)
+            self._unwrap()
+            self._check()
+            self._call()
 
     def _local(self, candidate: str) -> str:
         """Returns a variable that hides no global that is used later."""
