@@ -112,7 +112,7 @@ def _ids() -> Tensor:
 
 
 def tensor_parallel_gpt(rank: int, world: int, folder: Path) -> None:
-    """20 steps through stock and ours have the same curve."""
+    """20 steps through stock torch.compile and our backend have the same losses."""
     torch.manual_seed(rank)
     first = ParallelGpt(**SIZES, world=world)
     for p in first.parameters():
@@ -194,10 +194,10 @@ def main(rank: int, folder: Path, world: int, only: list[str]) -> None:
         done[name] = {"failure": failure}
         (folder / f"rank{rank}.json").write_text(json.dumps(done), encoding="utf-8")
         if failure:
-            sys.exit(1)  # no farewell: the other processes may be waiting for something else
+            sys.exit(1)  # no shutdown: the other processes may be waiting for something else
     dist.barrier()
     sys.stdout.flush()
-    os._exit(0)  # gloo's teardown aborts the process now and then
+    os._exit(0)  # gloo's teardown occasionally aborts the process
 
 
 if __name__ == "__main__":

@@ -39,7 +39,7 @@ def start(rank: int, folder: Path, worker: Path = WORKER, *args: str) -> subproc
 
 
 def finish(workers: list[subprocess.Popen[bytes]]) -> None:
-    """Waits for all, or until one has failed: the other may then wait in vain."""
+    """Waits for all, or until one fails: the others may then wait forever."""
     deadline = time.monotonic() + LIMIT
     while time.monotonic() < deadline:
         codes = [w.poll() for w in workers]

@@ -80,7 +80,7 @@ func @main(%x: f32[s0, 48]) {
 
 
 def program(body: str, device: str = "") -> Artifact:
-    """The text's program, on the CPU or for a device that need not be there."""
+    """Parses the program, for the CPU or for a device that may be absent."""
     text = HEAD + body
     if device:
         text = text.replace("target cpu", f'target {device} arch "sm_90"')

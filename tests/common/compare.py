@@ -56,8 +56,8 @@ def peak_bytes(run: Callable[[], object], *, workspaces: bool = True) -> int:
 
 
 def temporary_bytes(run: Callable[[], object]) -> int:
-    """Highest number of bytes that the CPU allocator held at once of what it gave out during `run`, above what is left of it at the
-    end. `run` keeps its results alive."""
+    """Returns the peak of the bytes that `run` allocates from the CPU allocator, minus those that remain at
+    the end. `run` keeps its results alive."""
     live: dict[int, int] = {}
     held = peak = 0
     for change in _memory_changes(run):

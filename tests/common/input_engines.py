@@ -1,4 +1,4 @@
-"""Every way in which a program runs on flat arguments, and in which an artifact is called."""
+"""All ways to run a program on flat arguments and to call an artifact."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Run = Callable[[list[Any]], Any]  # Any: inputs of every kind, right and wrong
 
 
 def artifact_of(body: str) -> Artifact:
-    """A checked program from its text, less the first lines."""
+    """Returns a verified program from its text, without the first lines."""
     program = wrapper_ir.parse_program(f"wir 0.3\ntarget cpu\n\n{body}")
     wrapper_ir.verify(program)
     return bare_artifact(program)

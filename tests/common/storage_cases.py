@@ -1,4 +1,4 @@
-"""Tensors whose storages hold their elements, and tensors whose storages do not."""
+"""Tensors whose storages contain all of their elements, and others."""
 
 from __future__ import annotations
 

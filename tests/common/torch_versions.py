@@ -1,6 +1,4 @@
-"""Differences of tests by the version of torch: skipped parts where torch is wrong, and goldens of other
-schedules.
-"""
+"""Differences of tests by the version of torch: skips for torch's errors, and goldens of other schedules."""
 
 from __future__ import annotations
 

@@ -196,7 +196,7 @@ def test_a_library_shows_aotinductors_interface_and_calls_the_shim_only(tmp_path
 
 @contextmanager
 def _small_files(nbytes: int) -> Iterator[None]:
-    """Files cannot grow further, as on a full disk."""
+    """Simulates a full disk: files cannot grow further."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (nbytes, limits[1]))
     try:

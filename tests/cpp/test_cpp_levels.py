@@ -40,7 +40,7 @@ NOWHERE, HERE, HIDDEN, GENERIC = ("nowhere",), ("here",), ("hidden",), ()
 
 @pytest.fixture(autouse=True)
 def invented_sets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sets that every processor has, and one that none has, so that tests do not depend on the machine."""
+    """Instruction sets of every processor and of none, so that tests do not depend on the machine."""
     monkeypatch.delenv("ATEN_CPU_CAPABILITY", raising=False)
     monkeypatch.setitem(ISAS, "nowhere", Isa(needs=frozenset({"wir_none", "fpu"}), flags=()))
     monkeypatch.setitem(ISAS, "here", Isa(needs=frozenset(), flags=("-DHERE",)))

@@ -45,7 +45,7 @@ class Tied(torch.nn.Module):
     def forward(
         self, x: tuple[Tensor, list[Tensor]], *, scale: Tensor, flag: bool = True
     ) -> dict[str, object]:
-        """Some of everything."""
+        """One value of each kind."""
         y = self.second(torch.relu(self.first(x[0]))) + self.shift[:8]
         return {"y": y * scale, "rest": [x[1][0], 3], "sum": (x[1][0].sum() if flag else y,)}
 

@@ -1,6 +1,4 @@
-"""Memory that libraries keep across calls: results are right and the caller's, and no call sees another
-one's.
-"""
+"""Memory that libraries keep across calls: results belong to the caller, and calls are isolated."""
 
 from __future__ import annotations
 

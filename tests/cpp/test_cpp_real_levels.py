@@ -195,7 +195,7 @@ def test_a_processor_that_lacks_the_only_level_is_refused_without_its_code(
 
 
 def test_levels_share_no_functions(levels: tuple[Sources, dict[str, Path]]) -> None:
-    """Also none that this program does not call."""
+    """This includes functions that the program does not call."""
     _, units = levels
     shared: dict[str, set[str]] = {}
     for name, path in units.items():

@@ -176,9 +176,9 @@ def test_sizes_are_keys_and_recordings_bounded(gpu: FakeGpu, limited: Path) -> N
         return counts(gpu)
 
     assert run(8, 8, 16, 16)["begin_capture"] == 2
-    assert "replay" not in run(32, 32, 32)  # there are two already
+    assert "replay" not in run(32, 32, 32)  # two exist already
     assert run(8, 16)["replay"] == 2
-    seen = run(*[8, 64] * 12)  # 16 is not used any more
+    seen = run(*[8, 64] * 12)  # 16 is no longer used
     assert (seen["begin_capture"], seen["destroy_graph"]) == (1, 1)
     assert run(64, 8)["replay"] == 2
 

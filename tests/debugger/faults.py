@@ -163,7 +163,7 @@ def wrong_dtype(artifact: Artifact) -> Artifact:
 
 
 def stale_constant(artifact: Artifact) -> Artifact:
-    """A bias of before the last training step."""
+    """A bias from before the last training step."""
     name = "2.bias"
     data = artifact.constants[name]
     raw = bytearray(data.buffer.cast("B"))
@@ -178,7 +178,7 @@ def stale_constant(artifact: Artifact) -> Artifact:
 
 
 def swapped_arguments(artifact: Artifact) -> Artifact:
-    """Attention takes keys for queries and queries for keys."""
+    """Attention swaps keys and queries."""
     position = _where(
         artifact, lambda op: isinstance(op, ir.CallExtern) and "scaled_dot_product" in op.target
     )[1]

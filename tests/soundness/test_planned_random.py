@@ -1,5 +1,5 @@
-"""Random programs with views, branches, loops and streams: planned, verified, and run with poisoned memory,
-they do the same.
+"""Random programs with views, branches, loops and streams behave the same after planning, with poisoned
+memory.
 """
 
 from __future__ import annotations

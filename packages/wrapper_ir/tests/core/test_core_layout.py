@@ -60,7 +60,7 @@ def test_symbolic_extent_is_what_torch_allocates_where_no_size_is_0(dims: list[t
 def test_symbolic_extent_of_dense_layouts_is_exact_also_for_size_0(
     order: list[int], sizes: list[int]
 ) -> None:
-    """A permuted row-major tensor: the extent is the matmul of the sizes, whatever they are."""
+    """A permuted row-major tensor: the extent is the product of the sizes, for any sizes."""
     size = symbols(3)
     rows = ir.contiguous_strides([size[d] for d in order])
     strides = tuple(rows[order.index(d)] for d in range(3))

@@ -221,7 +221,7 @@ func @main(%x: f32[8], %y: f32[5, 0]) {
 
 
 def test_a_loop_may_fill_a_buffer_row_by_row() -> None:
-    """It reads what it wrote itself; a kernel that writes some rows is declared to read the others."""
+    """It reads its own writes; a kernel that writes some rows is declared to read the others."""
     text = """wir 0.3
 target cpu
 

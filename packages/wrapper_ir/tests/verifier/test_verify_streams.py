@@ -50,7 +50,7 @@ def test_parts_of_any_length() -> None:
     rows = rows.replace("func", "symbol s0 : int backed [2, 1024]\nfunc")
     rows = rows.replace("  %s =", "  define s0 = size(%x, 0)\n  %s =")
     assert found(rows) == []
-    columns = rows.replace("f32[s0, 8]{16, 1}", "f32[4, s0]{16, 1}")  # how long, only run time will tell
+    columns = rows.replace("f32[s0, 8]{16, 1}", "f32[4, s0]{16, 1}")  # known only at run time
     assert any("WIR045" in report for report in found(columns))
 
 

@@ -61,7 +61,7 @@ def test_steps_say_where_they_come_from(name: str) -> None:
 
 
 def test_views_can_be_left_apart_from_their_storages() -> None:
-    """For emitters that leave one of the two to another component."""
+    """For emitters that delegate one of the two to another component."""
     plan = lower(bare_artifact(program_of("whole_and_flat_storages")), LoweringOptions(fuse_views=False))
     assert "%one.s = allocate f32[4*s0] over %one.s\n  %one = window %one.s : f32[s0, 4]" in print_plan(plan)
 

@@ -136,7 +136,7 @@ func @graph_1(%c: static f32[4], %b: static f32[8], %x: f32[8]) recordable {
 
 
 def test_views_of_memory_that_is_written_share_an_address() -> None:
-    """A copy of each would not see what is written through the other."""
+    """A copy of one would not receive writes through the other."""
     program = graphs("""func @main(%x: f32[8]) {
   %a = view %x : f32[4]
   %h = call mine::reads(%a) : f32[4]
@@ -227,7 +227,7 @@ func @main(%x: f32[8, 8]) {
 
 
 def test_memory_of_a_group_stays_out_where_recordings_have_their_own() -> None:
-    """The group may release it, and a recording would go on with it."""
+    """The group may release it while a recording still uses it."""
     body = """
 func @main(%x: f32[8, 8]) {
   %a = alloc f32[8, 8]

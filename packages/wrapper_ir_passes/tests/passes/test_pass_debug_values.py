@@ -32,7 +32,7 @@ CUDA = 'cuda:0 arch "sm_90"'
 
 
 def run(spec: str, function: str, target: str = "cpu") -> str:
-    """The functions of the program that the pass makes, which is valid."""
+    """Returns the functions of the program after the pass, which is verified."""
     program = run_pipeline(parse_program(HEAD.replace("TARGET", target) + function), spec)
     assert check(program) == ()
     text = print_program(program)
@@ -83,7 +83,7 @@ def test_a_second_level_replaces_the_first() -> None:
 
 
 def test_results_are_shown_where_they_are_there() -> None:
-    """Nested ones after they are unpacked, those of collectives after the wait."""
+    """Nested results after they are unpacked, results of collectives after the wait."""
     text = """func @main(%x: f32[8]) {
   %t = call aten::topk(%x, 5) : results
   %v = unpack %t[0] : f32[5]

@@ -54,7 +54,7 @@ def _allocations(program: ir.Program) -> int:
 
 
 def test_several_in_one() -> None:
-    """Two beside each other, and a third where the first one was; only where the caller allows."""
+    """Two side by side, and a third in place of the first; only with the caller's permission."""
     program = _program("owned f32[128]", THREE)
     assert _allocations(run_pipeline(program, "plan-memory")) == 1
     planned = run_pipeline(program, DONATED)

@@ -41,7 +41,7 @@ def _program(body: str, result: str, device: str = 'cuda:0 arch "sm_90"') -> ir.
     )
 
 
-UNFUSED = LowerCollectives(one_shot_reduce_scatter_threshold_bytes=0)  # all stays the library's
+UNFUSED = LowerCollectives(one_shot_reduce_scatter_threshold_bytes=0)  # all remain collectives of the library
 FUSED = replace(UNFUSED, fused_matmuls=True)
 
 
@@ -62,7 +62,7 @@ def _why(program: ir.Program, minimum: int = 0) -> list[tuple[Form, str]]:
 
 
 def test_matmuls_of_one_gather_are_computed_together() -> None:
-    """The second factor has its name only later; what is gathered is needed by nothing else."""
+    """The second factor is named later; only the matmuls use the gathered tensor."""
     body = f"""{GATHER}  %a = alloc f32[16, 8]
   call aten::mm.out(%g, %w, out=%a)
   %b = alloc f32[16, 8]
@@ -92,7 +92,7 @@ def test_matmuls_of_one_gather_are_computed_together() -> None:
 
 
 def test_what_is_gathered_is_returned_where_others_need_it() -> None:
-    """A reader, and a matmul whose left factor it is not; the operator is finished before both."""
+    """A reader, and a matmul with it as the right factor; the operator finishes before both."""
     body = f"""{GATHER}  %a = call aten::mm(%g, %w) : f32[16, 8]
   %b = call aten::relu(%g) : f32[16, 8]
   %t = view %g : f32[8, 16]{{1, 8}}
@@ -121,7 +121,7 @@ def test_what_is_gathered_is_returned_where_others_need_it() -> None:
 
 
 def test_a_matmul_after_others_have_begun() -> None:
-    """The second one is needed after the first one is; its factor is viewed again."""
+    """The second is needed after the first; the view of its factor is created again."""
     body = f"""{GATHER}  %a = call aten::mm(%g, %w) : f32[16, 8]
   %b = call aten::relu(%a) : f32[16, 8]
   %t = view %v : f32[8, 4]
@@ -154,7 +154,7 @@ def test_a_matmul_after_others_have_begun() -> None:
 
 
 def test_the_operator_waits_for_factors_that_are_made_meanwhile() -> None:
-    """But not for another collective."""
+    """It does not wait for another collective."""
     gather = GATHER.replace("  %g", "  %c = call aten::relu(%w) : f32[8, 8]\n  %g")
     body = f"""{gather}  %a = call aten::mm(%g, %c) : f32[16, 8]
   call aten::relu_(%x)
@@ -375,7 +375,7 @@ def test_small_ones_are_left(minimum: int, fused: bool) -> None:
 
 
 def test_off_unless_asked_for() -> None:
-    """The log reports what the option would do."""
+    """The log reports the effect of the option."""
     program = _program(MATMUL + SCATTER, "%s")
     lowered = run_pipeline(program, f"derive-frees,{UNFUSED.spec}")
     assert _text(lowered) == _text(run_pipeline(program, "derive-frees"))

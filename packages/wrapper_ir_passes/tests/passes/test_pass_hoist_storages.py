@@ -21,7 +21,7 @@ HEAD = HEADER.replace("[0, *] hint 2", "[1, 64] hint 16")
 
 # Any: numbers, in lists of lists
 def _run(program: ir.Program, inputs: list[list[Any]], poison: int | None = None) -> tuple[list[object], int]:
-    """The results, and how many storages the run made."""
+    """Returns the results, and the number of storages that the run created."""
     options = InterpOptions(find_runtime=find_runtime, poison=poison)
     interpreter = Interpreter(bare_artifact(program, {"state": STATE}), ListMachine(), options)
     results = interpreter.boxed([tensor(x) for x in inputs])
@@ -53,7 +53,7 @@ def _text_of(program: ir.Program, function: str) -> str:
 
 
 def _chain(source: str, *names: str) -> str:
-    """Each buffer is twice the one before; the last one is returned."""
+    """Each buffer is twice its predecessor; the last one is returned."""
     lines = []
     for name in names:
         lines += [f"  %{name} = alloc f32[16]", f"  call list::add.out(%{source}, %{source}, out=%{name})"]
@@ -79,10 +79,7 @@ func @short(%x: f32[16]) {{
 
 
 def test_branches_share_what_they_are_lent() -> None:
-    """The memory is that of the larger branch: two buffers at once.
-
-    Only the results are allocated inside.
-    """
+    """Memory is passed for the larger branch: two buffers at once. Only the results are allocated inside."""
     planned = _planned(BRANCHES, [[1.0], X])
     assert (_allocations(planned, "long"), _allocations(planned, "short")) == (["d.s"], ["b.s"])
     assert (
@@ -161,7 +158,7 @@ func @trip(%x: f32[16], %n: f32[1]) {{
 
 def test_trips_of_a_loop_use_the_same_bytes() -> None:
     planned = _planned(LOOP, [[1.0], X])
-    assert _allocations(planned, "trip") == ["c.s"]  # what is carried stays its own
+    assert _allocations(planned, "trip") == ["c.s"]  # carried values keep their storages
     program = derive_frees(parse_program(HEAD + LOOP))
     storages = [_run(p, [[1.0], X])[1] for p in (program, planned)]
     trips = 3  # 1, 8, 64, 512
@@ -200,7 +197,7 @@ func @inner(%x: f32[16], %n: f32[1]) {{
 
 
 def test_loops_in_loops() -> None:
-    """The outer body lends the inner one a slot of what it is lent: main allocates for both."""
+    """The outer body passes a slot of its passed memory to the inner one: main allocates for both."""
     planned = _planned(NESTED, [[1.0], X])
     assert (_allocations(planned, "outer"), _allocations(planned, "inner")) == (["e.s"], ["c.s"])
     assert "= slot %pool1" in _text_of(planned, "outer")
@@ -288,7 +285,7 @@ def test_sizes_that_only_the_callee_knows_stay_there() -> None:
 
 
 def test_recorded_functions_allocate_their_own() -> None:
-    """Their memory has to be where it was when they were recorded."""
+    """Replays need their memory at the recorded addresses."""
     text = """wir 0.3
 target cuda:0 arch "sm_90"
 

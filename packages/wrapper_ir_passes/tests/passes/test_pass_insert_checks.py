@@ -177,7 +177,8 @@ func @b(%t: f32[s0, 8]) captures(s0) {
 
 
 def test_callees() -> None:
-    """A callee checks what it defines; a captured symbol's range is checked where the caller defines it."""
+    """A callee checks its own definitions; a captured symbol's range is checked at the caller's
+    definition."""
     call = "call_subgraph @a(%x)\n  call_subgraph @b(%x)"
     program = parse_program(_CALLEE.replace("conditional", call))
     assert check(program) == ()
@@ -267,7 +268,7 @@ func @main(%x: f32[s0]) {
 
 
 def test_that_a_tensor_is_empty_that_nothing_has_written_is_checked_where_a_run_tells() -> None:
-    """A compiler that knows a guard of its caller leaves out the kernel that would write it."""
+    """A compiler that relies on a guard of its caller omits the kernel that would write it."""
     text = """wir 0.3
 target cpu
 

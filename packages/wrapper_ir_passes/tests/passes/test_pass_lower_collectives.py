@@ -47,7 +47,7 @@ def _why(program: ir.Program, **options: object) -> tuple[Form, str]:
 
 
 def test_the_operand_is_symmetric_and_the_sum_has_a_storage_of_its_own() -> None:
-    """Names over the operand that are used later are made again over the sum."""
+    """Names over the operand that are used later are recreated over the sum."""
     body = f"{MATMUL}  %v = view %a + 32 : f32[8]\n{REDUCE}  %c = alloc f32[8]\n  copy %c, %v\n"
     text = _lowered(_program(body, result="%s, %c"))
     id = text[text.index('symmetric("0", ') + len('symmetric("0", ') :].partition(")")[0]
@@ -115,7 +115,7 @@ SCATTER = '  %h = collective _c10d_functional::reduce_scatter_tensor(%a, "sum", 
 
 
 def test_a_share_of_a_sum_is_one_kernel() -> None:
-    """Torch's takes tensors of one dimension."""
+    """Torch's kernel accepts tensors of one dimension."""
     text = _lowered(_program(MATMUL + SCATTER))
     id = text[text.index('symmetric("0", ') + len('symmetric("0", ') :].partition(")")[0]
     assert text == (
@@ -273,7 +273,7 @@ def _ids(program: ir.Program) -> list[int]:
 
 
 def test_ids_follow_from_the_program_alone() -> None:
-    """Equal on every device of equal programs; another program has others; each place has its own."""
+    """Equal on all devices of one program, and different for other programs and other buffers."""
     two = (
         MATMUL
         + REDUCE
@@ -291,7 +291,7 @@ def test_ids_follow_from_the_program_alone() -> None:
 
 
 def test_storages_share_a_slot_when_planned() -> None:
-    """A buffer for each call at first; planned, those that follow each other share their bytes."""
+    """Each call has a buffer at first; after planning, consecutive ones share their bytes."""
     body = "".join(
         (MATMUL + REDUCE).replace("%a", f"%a{n}").replace("%h", f"%h{n}").replace("  %s =", f"  %s{n} =")
         for n in range(4)

@@ -108,7 +108,7 @@ def _program(text: str) -> ir.Program:
 
 
 def _owning(program: ir.Program) -> set[str]:
-    """Names of the functions, main aside, that own a parameter."""
+    """Returns the names of the functions besides main that own a parameter."""
     functions = program.functions[1:]
     return {f.name for f in functions if any(p.ownership is ir.Ownership.OWNED for p in f.params)}
 
@@ -166,7 +166,7 @@ def test_main_owns_what_it_owned() -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_random_programs(seed: int) -> None:
-    """Moves keep random programs valid, and change nothing that they do."""
+    """Moves keep random programs valid, with unchanged behaviour."""
     program = random_program(random.Random(seed), 25, RandomOptions(executable=seed % 2 == 0))
     moved = run_pipeline(program, "move-arguments")
     assert compare(program, moved) is None

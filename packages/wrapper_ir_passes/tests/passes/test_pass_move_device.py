@@ -1,4 +1,4 @@
-"""Programs on another device: text in, text out, and what is refused."""
+"""Programs on another device: text in, text out, and refusals."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ func @main(%x: f32[8] @cuda:0, %y: f32[8] @cuda:1, %z: f32[8]) {
 
 @pytest.mark.parametrize("seed", range(60))
 def test_random_programs_there_and_back(seed: int) -> None:
-    """Every op follows: the text is the same but for the device."""
+    """All ops move: only devices differ in the text."""
     original = random_program(random.Random(seed), 30, RandomOptions(executable=False))
     program = parse_program(re.sub(r"(target |@|device\()cpu\b", r"\1cuda:0", print_program(original)))
     text = print_program(program)
@@ -305,10 +305,7 @@ extern "aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor" ta
 
 
 def test_what_stands_around_a_program_follows() -> None:
-    """Random numbers come from the new device.
-
-    What was compiled stays for a device of the same architecture.
-    """
+    """Random numbers come from the new device. Compiled kernels are kept if the architecture is the same."""
     program = parse_program(RANDOM.replace("drop %r", "free %r"))
     artifact = bare_artifact(program)
     assert [r.device for r in artifact.signature.random] == [ir.Device("cuda", 0)]

@@ -21,7 +21,7 @@ def test_the_table_of_names_is_that_of_the_modules() -> None:
 
 
 def test_no_module_hides_a_name() -> None:
-    """Its import would put the module in the place of what the package gives by that name."""
+    """An import would replace the package's attribute of that name by the module."""
     assert explain.__file__ is not None
     modules = {path.stem for path in Path(explain.__file__).parent.iterdir()}
     assert modules.isdisjoint(explain._HOME)

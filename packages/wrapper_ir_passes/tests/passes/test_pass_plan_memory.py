@@ -30,14 +30,15 @@ kernel cpp @k entry "k" (read f32* src, write f32* dst) {{{
 
 
 def _planned(body: str, spec: str = "plan-memory{slack=1}") -> str:
-    """The body of main after the pass, which `run_pipeline` verifies and compares with what it was."""
+    """Returns the body of main after the pass; `run_pipeline` verifies the program and compares it with the
+    original."""
     program = parse_program(f"{HEAD}func @main({body.strip()}\n}}\n")
     text = print_program(run_pipeline(program, parse_pipeline(spec)))
     return text[text.index("func @main") :].split("{\n", 1)[1].rsplit("}", 1)[0]
 
 
 def _chain(sizes: list[str], *, given: str = "%x: f32[64]", last: str = "f32[16]") -> str:
-    """Each buffer is made of the one before; the last one is returned."""
+    """Each buffer is computed from its predecessor; the last one is returned."""
     lines, source = [f"{given}) {{"], "%x"
     lines += [
         f"  define {name} = size(%{x}, 0)" for name, x in (("s0", "x"), ("s1", "y")) if f"[{name}" in given
@@ -122,15 +123,15 @@ def test_sizes_of_two_factors_do_not_share() -> None:
             ["f32[s0, 64]", "f32[s0, s1]", "f32[16]", "f32[s0, 4]"],
             True,
         ),  # 16*s0 bytes are no more than 256*s0
-        (["f32[s0, s1, 8]", "f32[16]", "f32[s1, 8]"], True),  # nor are 32*s1 more than 32*s0*s1
-        (["f32[2, 64]", "f32[16]", "f32[s0]"], True),  # nor are 4*s0 more than 512, as s0 is at most 64
+        (["f32[s0, s1, 8]", "f32[16]", "f32[s1, 8]"], True),  # and 32*s1 are no more than 32*s0*s1
+        (["f32[2, 64]", "f32[16]", "f32[s0]"], True),  # and 4*s0 are no more than 512, as s0 is at most 64
         (["f32[1, 63]", "f32[16]", "f32[s0]"], False),  # but they may be more than 252
         (["f32[s0, s1]", "f32[16]", "f32[s0, s0]"], False),
         (["f32[s0]", "f32[16]", "f32[s0, s1]"], False),  # the larger one comes later
     ],
 )
 def test_sizes_that_are_known_to_be_no_larger_follow(sizes: list[str], shared: bool) -> None:
-    """Each in the bytes of what ended before, also where its size counts in other symbols."""
+    """Each is in the bytes of an ended storage, also if their sizes depend on different symbols."""
     text = _planned(_chain(sizes, given="%x: f32[s0], %y: f32[s1]", last="f32[1]"))
     places = [line.split("slot ")[1].split(" ")[0] for line in text.splitlines() if " = slot " in line]
     factors = {line.split(" : ")[1] for line in text.splitlines() if " = slot " in line}
@@ -148,9 +149,8 @@ def test_no_more_is_held_for_the_sake_of_a_pool() -> None:
 
 
 def test_what_persists_lies_in_one_pool() -> None:
-    """Planned or not: all of it is held from call to call, so nothing is won by ending it early.
-
-    Symbolic sizes are the call's.
+    """All persistent memory is held from call to call, so ending it early saves nothing. Storages of symbolic
+    sizes belong to one call.
     """
     body = _chain(["f32[64]"] * 3 + ["f32[s0]"], given="%x: f32[s0, 64]", last="f32[64]")
     persistent = _planned(body, "plan-memory{persistent=true}")
@@ -186,7 +186,7 @@ def test_a_percent_is_held_where_it_saves_much() -> None:
 
 
 def _long_program(count: int, live: int) -> ir.Program:
-    """Storages of all sizes, of which about so many live at once."""
+    """Storages of all sizes, with about this many live at once."""
     draw, uses = random.Random(0), dict[int, list[str]]()
     body = ["%x: f32[64], %sink: f32[64]) {"]
     for i in range(count):
@@ -246,7 +246,7 @@ def test_zeros_are_written_into_slots() -> None:
 
 
 def test_zeros_of_persistent_memory_stay() -> None:
-    """One that is zero from call to call shares no bytes with others; one that each call fills does."""
+    """A storage that stays zero between calls shares no bytes; one that each call fills may."""
     text = ZEROED.replace(" stream(1)", "").replace(" @cuda:0", "")
     plan = PlanMemory(persistent=True).run(parse_program(f"{HEAD}func @main({text}\n}}\n"))
     allocations = {
@@ -297,7 +297,7 @@ def _count(program: ir.Program, kind: type) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
 def test_random_programs(seed: int) -> None:
-    """Valid, the same in what they do, and no more held than the slack allows."""
+    """They are valid, behave the same, and hold no more memory than the slack allows."""
     program = random_program(random.Random(seed), size=30)
     planned = PlanMemory().run(program)
     assert check(planned) == ()

@@ -1,4 +1,4 @@
-"""`plan-memory{results=true}`: one allocation for what a program returns, where its caller allows."""
+"""`plan-memory{results=true}`: one allocation for all results of a program, if its caller permits."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_result_that_is_reused_lies_apart() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_random_programs(seed: int) -> None:
-    """Valid, the same in what they do, and no more held than the slack allows."""
+    """They are valid, behave the same, and hold no more memory than the slack allows."""
     program = random_program(random.Random(seed), size=30)
     planned = run_pipeline(program, (PlanMemory(results=True),))
     assert program_stats(planned).memory.peak <= program_stats(program).memory.peak * 1.01

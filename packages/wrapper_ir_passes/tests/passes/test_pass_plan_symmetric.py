@@ -1,4 +1,5 @@
-"""`plan-memory` over symmetric memory: one pool, with one id, for what no other process uses any more."""
+"""`plan-memory` over symmetric memory: one pool, with one id, for storages that no other process still
+uses."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ def _buffer(number: int, operator: str, space: str) -> str:
 
 
 def _planned(*buffers: tuple[str, str]) -> list[ir.Op]:
-    """The allocations and slots of a program with these buffers, each an operator and a memory space."""
+    """Returns the allocations and slots of a program with these buffers: pairs of an operator and a memory
+    space."""
     body = "".join(_buffer(n, *b) for n, b in enumerate(buffers))
     results = ", ".join(f"%r{n}" for n in range(len(buffers)))
     program = parse_program(f"{HEAD}func @main(%x: f32[256]) {{\n{body}  return {results}\n}}\n")

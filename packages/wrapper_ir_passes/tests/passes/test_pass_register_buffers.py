@@ -204,7 +204,8 @@ def test_each_buffer_is_reported(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_ids_follow_from_the_program_alone() -> None:
-    """Equal on every device, and other ones after `lower-collectives`, for what stays the library's."""
+    """Equal on all devices, and different after `lower-collectives`, for the remaining collectives of the
+    library."""
 
     def ids(body: str, device: str = "cuda:0", pipeline: str = "register-buffers") -> list[int]:
         program = run_pipeline(_program(body, f'{device} arch "sm_90"'), f"derive-frees,{pipeline}")

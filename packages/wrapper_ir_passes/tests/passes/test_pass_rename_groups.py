@@ -1,4 +1,4 @@
-"""Process groups under other names."""
+"""Renaming of process groups."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def test_what_nothing_crosses(what: str, is_lower: bool) -> None:
 
 
 def test_writes_keep_their_order() -> None:
-    """Each reads what the one before left in an argument."""
+    """Each reads the result of its predecessor in an argument."""
     text, before, after = _reordered(
         """
   %a = alloc f32[64]
@@ -136,7 +136,7 @@ def test_writes_keep_their_order() -> None:
 
 
 def test_what_is_checked_is_used_after_the_check() -> None:
-    """And what the caller sees is written on the same side of it; other checks keep their order."""
+    """Visible writes stay on the same side of it; other checks keep their order."""
     text, before, after = _reordered(
         """
   %a = alloc f32[64]
@@ -173,7 +173,7 @@ def test_draws_keep_their_order() -> None:
 
 
 def test_a_result_that_is_written_in_place_counts_once() -> None:
-    """The one that may be written over %a is the last to read it; held is what the bound says."""
+    """The op that may overwrite %a is its last reader; the bytes in use equal the bound."""
     text, _, _ = _reordered(
         """
   %a = alloc f32[64]

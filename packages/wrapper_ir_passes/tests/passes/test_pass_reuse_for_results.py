@@ -41,7 +41,8 @@ def _program(body: str) -> ir.Program:
 
 
 def _reused(body: str) -> str:
-    """The body of main after the pass, which `run_pipeline` verifies and compares with what it was."""
+    """Returns the body of main after the pass; `run_pipeline` verifies the program and compares it with the
+    original."""
     text = print_program(run_pipeline(_program(body), (ReuseForResults(),)))
     return text[text.index("func @main") :].split("{\n", 1)[1].rsplit("}", 1)[0]
 
@@ -57,7 +58,8 @@ CHAIN = """%x: f32[64]) {
 
 
 def test_a_result_lies_in_what_has_ended() -> None:
-    """Of another type, and allocated before; its tensor is made when the other storage's names have ended."""
+    """The storage has another type and was allocated earlier; the tensor is created after the end of its
+    names."""
     assert (
         _reused(CHAIN.replace("copy %out, %b", "copy %x, %b\n  launch @count(%out) extents(256)"))
         == """\
@@ -130,7 +132,7 @@ def test_what_keeps_its_storage(case: str) -> None:
 
 
 def test_nothing_waits_while_more_is_held_than_ever() -> None:
-    """Between `a` and the result, as much is held as at the worst moment."""
+    """Between `a` and the result, the bytes in use are at their peak."""
     body = """%x: f32[64]) {
   %a = alloc f32[64]
   copy %a, %x

@@ -49,15 +49,15 @@ kernel cpp @two entry "k" (read f32* a may_alias(x, y), read f32* b may_alias(y)
 
 
 def _reused(body: str) -> str:
-    """The body of main after the pass, which `run_pipeline` verifies and compares with what it was."""
+    """Returns the body of main after the pass; `run_pipeline` verifies the program and compares it with the
+    original."""
     text = print_program(run_pipeline(parse_program(f"{HEAD}func @main({body}\n}}\n"), (ReuseInPlace(),)))
     return text[text.index("func @main") :].split("{\n", 1)[1].rsplit("}", 1)[0]
 
 
 def test_a_chain_is_one_storage() -> None:
-    """It passes from launch to launch, up to the result, which the caller gets.
-
-    The program's argument still belongs to the caller.
+    """The storage is reused by each launch up to the result. The program's argument still belongs to the
+    caller.
     """
     body = "%x: f32[64]) {\n"
     for number, source in enumerate(("x", "b0", "b1")):
@@ -200,17 +200,14 @@ def test_a_donated_argument_is_written_over_where_the_caller_allows(type: str) -
 
 
 def test_bytes_between_those_of_a_donated_argument_are_others() -> None:
-    """They may be another argument's: parts of one tensor that are saved for the backward graph."""
+    """They may belong to another argument: parts of one tensor that are saved for the backward graph."""
     program = parse_program(f"{HEAD}func @main({DONATED.replace('f32[64]', 'f32[2, 16]{48, 1}', 1)}\n}}\n")
     assert _allocated(run_pipeline(program, "reuse-in-place{donated=true}")) == 1
 
 
 @pytest.mark.parametrize("check_of_it", ["", "  assert_layout %a [64] [1] align(16)\n"])
 def test_a_result_of_an_operator(check_of_it: str) -> None:
-    """Its tensors may be at any address unless that was checked.
-
-    A view before the call moves after it.
-    """
+    """Its tensors may be at any address unless checked. A view before the call moves after it."""
     body = (
         f"%x: f32[64]) {{\n{RESULT}  %v = view %b : f32[8, 8]\n  %a = call aten::relu(%x) : "
         f"f32[64]\n{check_of_it}{LAUNCH}"
@@ -224,7 +221,7 @@ def test_a_result_of_an_operator(check_of_it: str) -> None:
 
 
 def test_streams() -> None:
-    """Storages of several streams are unchanged: only an event tells that the argument has been read."""
+    """Storages of several streams are unchanged: without an event, the argument may still be in use."""
     body = "%x: f32[64] @cuda:0) {\n  %a = alloc f32[64] @cuda:0\n  launch @apart(%x, %a)\n"
     body += "  %b = alloc f32[64] @cuda:0 stream(1)\n  launch @k(%a, %b) stream(1)\n  return %b\n}\n"
     program = parse_program(f"{HEAD}func @main({body}")

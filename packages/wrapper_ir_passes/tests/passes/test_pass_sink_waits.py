@@ -1,4 +1,4 @@
-"""`sink-waits`: text in, text out, and what a wait does not pass."""
+"""`sink-waits`: text in, text out, and ops that a wait does not pass."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _changed(body: str) -> str:
 
 
 def test_work_that_needs_nothing_of_it_comes_first() -> None:
-    """Also what only reads an argument that the collective reads."""
+    """Also work that only reads an argument that the collective reads."""
     text = _changed(
         '  %h = collective _c10d_functional::all_reduce(%x, "sum", "0") group("0") : f32[8]\n'
         "  %s = wait %h : f32[8]\n"

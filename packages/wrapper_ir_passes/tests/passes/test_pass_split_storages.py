@@ -116,7 +116,7 @@ def test_what_stays_one(between: str, again: str) -> None:
 
 
 def test_views_of_each_part() -> None:
-    """By its two halves; a name that both parts use is made anew, and one of the second part alone is not."""
+    """Through two halves: a name that both parts use is created again, one of the second part is not."""
     again = """%h = view %a : f32[1]
   %g = view %a + 4 : f32[1]
   %y = view %x : f32[1]
@@ -131,7 +131,7 @@ def test_views_of_each_part() -> None:
 
 
 def test_a_reuse_ends() -> None:
-    """A name that took over the storage is that of the second part, which the caller gets."""
+    """A name that took over the storage belongs to the second part, which is returned."""
     body = TWICE.format(between=BETWEEN, again="%n = reuse %a : f32[2]\n  call list::add.out(%x, %x, out=%n)")
     program = _program(body.replace("neg(%a)", "neg(%n)").replace("return %p", "return %n, %p"))
     assert "reuse" in print_program(program)
@@ -145,7 +145,7 @@ def test_a_reuse_ends() -> None:
     ("view", "is_split"), [("%v = view %a : f32[s0]", True), ("%v = view %a : f32[2]", False)]
 )
 def test_symbolic_sizes(view: str, is_split: bool) -> None:
-    """All at one place, or not known to be so for every size."""
+    """At one place for all sizes, or not provably so."""
     body = TWICE.format(between=BETWEEN, again=f"{view}\n  call list::add.out({{x}}, {{x}}, out=%v)")
     body = body.replace("f32[2]", "f32[s0]").replace("%v = view %a : f32[s0]", view)
     body = body.format(x="%x" if is_split else "%y")

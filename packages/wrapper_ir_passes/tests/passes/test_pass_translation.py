@@ -1,4 +1,4 @@
-"""Translation validation sees what a wrong pass would do, and nothing else."""
+"""Translation validation detects the errors of wrong passes, and nothing else."""
 
 from __future__ import annotations
 

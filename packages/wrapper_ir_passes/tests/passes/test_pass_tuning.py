@@ -1,4 +1,4 @@
-"""Programs reduced to launches that leave a choice, and choices written into programs: text in, text out."""
+"""Programs reduced to launches with a choice, and choices written into programs: text in, text out."""
 
 from __future__ import annotations
 

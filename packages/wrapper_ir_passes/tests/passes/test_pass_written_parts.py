@@ -1,4 +1,4 @@
-"""The bytes of a storage that a tensor sees, and where each of them comes from."""
+"""Bytes of a storage under a tensor, and their writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Orders of tasks: allowed, never higher, and the lowest of all where few tasks let all be tried."""
+"""Orders of tasks: valid, never with a higher peak, and optimal for few tasks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wrapper_ir_passes.planner import OrderProblem, SharedBuffer, Task, lower_pe
 
 
 def _random(rng: random.Random, count: int) -> OrderProblem:
-    """Tasks that each make a buffer, which some later ones use; some write over what they use last."""
+    """Returns tasks with one buffer each, which some later tasks use; some overwrite their last operand."""
     buffers = [SharedBuffer(0, ())] * count
     users: list[list[int]] = [[i] for i in range(count)]
     tasks = []
@@ -32,7 +32,7 @@ def _random(rng: random.Random, count: int) -> OrderProblem:
 
 
 def _orders(problem: OrderProblem, order: tuple[int, ...] = ()) -> Iterator[tuple[int, ...]]:
-    """All that are allowed."""
+    """Yields all valid orders."""
     if len(order) == len(problem.tasks):
         yield order
     for i, task in enumerate(problem.tasks):
@@ -57,7 +57,7 @@ def test_the_lowest_of_all_orders(seed: int) -> None:
 
 @pytest.mark.parametrize("count", [60, 300])
 def test_lower_than_given(count: int) -> None:
-    """In windows, too, in which tasks before and after use the same buffers."""
+    """Also in windows whose buffers are used before and after."""
     problem = _random(random.Random(1), count)
     order = lower_peak(problem)
     assert _is_allowed(problem, order)

@@ -1,4 +1,4 @@
-"""Placing buffers: no two share bytes and time, no placement is below the bound, tables come back."""
+"""Placements: no two buffers share bytes at one time, none is below the bound, and tables round-trip."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_best_is_no_worse_than_each(buffers: list[Buffer]) -> None:
 
 
 def _lowest_of_all(buffers: Sequence[Buffer], placed: dict[str, int], highest: int) -> int:
-    """The least height, by trying each buffer at each byte below `highest`."""
+    """Returns the least height, by exhaustive search below `highest`."""
     if len(placed) == len(buffers):
         return height(buffers, placed)
     b = buffers[len(placed)]
@@ -132,7 +132,7 @@ def test_tables_come_back(buffers: list[Buffer]) -> None:
 
 
 def test_the_table_of_others() -> None:
-    """MiniMalloc's own has no alignment."""
+    """MiniMalloc's own tables have no alignment."""
     assert read_csv("id,lower,upper,size\nb1,0,3,4\n") == (Buffer("b1", 0, 3, 4),)
     assert write_csv([Buffer("b1", 0, 3, 4)], {"b1": 8}).splitlines()[1] == "b1,0,3,4,1,8"
 
@@ -159,7 +159,7 @@ def test_the_search_on_buffers_that_just_fit(seed: int) -> None:
 
 @pytest.mark.parametrize("live", [16, 1_000])
 def test_ten_thousand_buffers(live: int) -> None:
-    """Of which many live at once, in a time that tests can wait for: quadratic algorithms are left out."""
+    """Many live at once; quadratic algorithms are omitted, because they take too long."""
     buffers = generated(10_000, live)
     assert height(buffers, pack(buffers)) <= 1.01 * peak_bytes(buffers)
 
@@ -170,7 +170,7 @@ def test_one_budget_bounds_all_searches() -> None:
     budget = SearchBudget(100)
     heights = [height(buffers, pack(buffers, budget=budget)) for _ in range(2)]
     assert budget.steps == 0
-    assert heights[0] <= heights[1]  # the second one has nothing left to search with
+    assert heights[0] <= heights[1]  # no budget remains for the second one
     before = SearchBudget()
     pack(buffers, budget=before)
     assert 0 < 20_000 - before.steps <= 5_000

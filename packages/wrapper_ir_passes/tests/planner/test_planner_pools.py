@@ -13,7 +13,7 @@ TIMES = 16
 
 @st.composite
 def problems(draw: st.DrawFn) -> tuple[list[Buffer], list[int]]:
-    """Buffers, and what others hold beside them."""
+    """Buffers, and the bytes of other storages."""
     buffers = []
     for number in range(draw(st.integers(1, 24))):
         begin = draw(st.integers(0, TIMES - 2))

@@ -1,4 +1,4 @@
-"""A cache below a test's folder, and what the tests put into it."""
+"""A cache in a test's folder, and its test entries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries carried to another cache as one file: what a process used arrives whole, other data are refused."""
+"""Entries copied to another cache as one file: complete entries arrive, other data are refused."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_what_is_there_stays(tmp_path: Path) -> None:
 
 
 def _changed(data: bytes, change: str) -> bytes:
-    """The archive with one thing wrong."""
+    """Returns the archive with one defect."""
     old, made = zipfile.ZipFile(io.BytesIO(data)), io.BytesIO()
     with zipfile.ZipFile(made, "w") as new:
         for info in old.infolist():

@@ -1,4 +1,4 @@
-"""The store in one process: what is put is found, nothing else is, and no state of a disk stops the work."""
+"""The store in one process: it returns exactly the stored entries, and survives any state of the disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Disks that are full, folders that cannot be written or belong to others, caches that are shared."""
+"""Full disks, unwritable folders, folders of other users, and shared caches."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_what_others_can_write_is_not_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["the root itself", "a folder above it", "a symbolic link"])
 def test_a_root_in_a_folder_of_all_is_used_only_if_it_is_ours(tmp_path: Path, how: str) -> None:
-    """A path below /tmp can be guessed: another user may have created it first."""
+    """Paths below /tmp are predictable: another user may have created the folder."""
     public = tmp_path / "public"
     root = public / "above" / "cache"
     chosen = CacheSettings(folder=root, fallback=public / "fallback")

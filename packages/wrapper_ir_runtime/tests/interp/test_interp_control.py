@@ -111,7 +111,7 @@ def loop(
     ("start", "want"), [(5, (5, X, 0)), (2, (4, [11.0, 18.0], 1)), (1, (4, [21.0, 38.0], 2))]
 )
 def test_while(start: int, want: tuple[Any, ...]) -> None:
-    """Freed trips are poisoned, the initial values never."""
+    """Memory of freed trips is poisoned, initial values are not."""
     _, inputs, (j, y, n) = loop(start)
     assert (j.tolist(), y.tolist(), n) == want
     assert inputs[1].tolist() == X
@@ -129,7 +129,7 @@ def test_results_of_a_loop_have_storage_of_their_own() -> None:
     [(5, ([5], [X])), (2, ([4], [[11.0, 18.0]])), (1, ([2, 4], [[11.0, 18.0], [21.0, 38.0]]))],
 )
 def test_stacked_while(start: int, want: tuple[Any, ...]) -> None:
-    """Without a trip, the initial values stand in one row."""
+    """Without a trip, the initial values are one row."""
     _, _, (j, y, _) = loop(start, stacked=True)
     assert (j.tolist(), y.tolist()) == want
 

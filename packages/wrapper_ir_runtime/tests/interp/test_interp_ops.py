@@ -1,4 +1,4 @@
-"""Meaning of each op, on a machine in plain Python."""
+"""Semantics of each op, on a machine in plain Python."""
 
 from __future__ import annotations
 
