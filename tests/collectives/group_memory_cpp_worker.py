@@ -40,7 +40,7 @@ from wrapper_ir_torch import REGISTERED_MEMORY, SYMMETRIC_MEMORY
 # Any in this file: programs of any signature
 WORLD = 2
 CALLS = 10_000
-RECORDED = """wir 0.3
+GRAPHED = """wir 0.3
 target cuda:RANK arch "sm_90"
 
 extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
@@ -124,18 +124,18 @@ def fused(rank: int, folder: Path) -> None:
             torch.testing.assert_close(tuple(run(*args)), tuple(want))
 
 
-def recorded(rank: int, folder: Path) -> None:
+def graphed(rank: int, folder: Path) -> None:
     """Ops between kernels over symmetric memory are captured; the memory itself stays out."""
-    program = wrapper_ir.parse_program(RECORDED.replace("RANK", str(rank)))
+    program = wrapper_ir.parse_program(GRAPHED.replace("RANK", str(rank)))
     passes = "derive-frees,lower-collectives,cuda-graphs{own_memory=true},plan-memory"
     lowered = bare_artifact(run_pipeline(program, passes))
-    assert any(f.recordable for f in lowered.program.functions)
+    assert any(f.replayable for f in lowered.program.functions)
     run = library(_own_folder(rank, folder))(lowered)
     usual = py_wrapper.compile(bare_artifact(run_pipeline(program, "derive-frees")))
     for _ in range(6):
         x, w = (torch.randn(64, 64, device="cuda") / 8 for _ in range(2))
         torch.testing.assert_close(tuple(run(x, w)), tuple(usual(x, w)), rtol=1e-3, atol=1e-3)
-    assert run.metadata["recorded"], run.metadata["not_recorded"]
+    assert run.metadata["replayed"], run.metadata["not_replayed"]
 
 
 def compiled(rank: int, folder: Path) -> None:
@@ -211,7 +211,7 @@ def ended(rank: int, folder: Path) -> None:
 CASES: Mapping[str, Callable[[int, Path], Any]] = MappingProxyType(
     {
         f.__name__: f
-        for f in (symmetric, kernels, registered, fused, recorded, compiled, many_calls, disagreement, ended)
+        for f in (symmetric, kernels, registered, fused, graphed, compiled, many_calls, disagreement, ended)
     }
 )
 

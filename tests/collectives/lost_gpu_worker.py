@@ -26,7 +26,7 @@ from tests.collectives.steps import join_over_gpus
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir_passes import run_pipeline
-from wrapper_ir_runtime import Recorded
+from wrapper_ir_runtime import GraphedFunction
 
 # Any in this file: programs of any results
 WORLD = 2
@@ -65,8 +65,8 @@ def _library(rank: int, folder: Path, passes: str = "") -> Callable[..., Any]:
     return cpp_wrapper.load(built)
 
 
-def _recorded(rank: int, passes: str) -> Callable[..., Any]:
-    return py_wrapper.compile(_artifact(rank, passes), PyOptions(recordings=4))
+def _graphed(rank: int, passes: str) -> Callable[..., Any]:
+    return py_wrapper.compile(_artifact(rank, passes), PyOptions(cuda_graphs=4))
 
 
 CASES: Mapping[str, Callable[[int, Path], Callable[..., Any]]] = MappingProxyType(
@@ -75,15 +75,15 @@ CASES: Mapping[str, Callable[[int, Path], Callable[..., Any]]] = MappingProxyTyp
         "FX": lambda rank, folder: fx_converter.convert(_artifact(rank)),
         "C++": _library,
         "C++, lowered": lambda rank, folder: _library(rank, folder, "lower-collectives"),
-        "graphs": lambda rank, folder: _recorded(rank, _GRAPHS),
-        "graphs, lowered": lambda rank, folder: _recorded(rank, f"lower-collectives,{_GRAPHS},plan-memory"),
+        "graphs": lambda rank, folder: _graphed(rank, _GRAPHS),
+        "graphs, lowered": lambda rank, folder: _graphed(rank, f"lower-collectives,{_GRAPHS},plan-memory"),
     }
 )
 """Builders of the callable, by name."""
 
 
 def _require_replays(call: Any) -> None:
-    found = [x for x in call.boxed.__globals__.values() if isinstance(x, Recorded)]
+    found = [x for x in call.boxed.__globals__.values() if isinstance(x, GraphedFunction)]
     assert found
     assert all(f._replay is not None and not f.refusal for f in found), [f.refusal for f in found]
 

@@ -32,7 +32,7 @@ COMPILED: list[LoadedProgram] = []
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched(cpp_wrapper.CppEmitter):
-    """Records its compiled graphs."""
+    """Captures its compiled graphs."""
 
     def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> LoadedProgram:
         """As the emitter."""
@@ -149,11 +149,11 @@ def test_operators_of_python_are_refused_elsewhere() -> None:
     assert "cpp_backend::checked" in str(cpp_wrapper.emit(artifact, options=IN_PYTHON))
 
 
-def test_recordings_on_a_cpu_change_nothing() -> None:
-    """There is no device to capture on; `test_cpp_recording_on_gpu.py` covers one."""
+def test_graphs_on_a_cpu_change_nothing() -> None:
+    """There is no device to capture on; `test_cpp_graphs_on_gpu.py` covers one."""
     torch._dynamo.reset()
     model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
-    options: dict[str, Any] = {"emitter": cpp_wrapper.CppEmitter(options=IN_PYTHON), "recordings": 4}
+    options: dict[str, Any] = {"emitter": cpp_wrapper.CppEmitter(options=IN_PYTHON), "cuda_graphs": 4}
     compiled = torch.compile(
         model, backend="wrapper_ir", options={**options, "cache": False, "on_unsupported": "error"}
     )

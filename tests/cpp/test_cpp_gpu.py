@@ -180,9 +180,9 @@ def test_memory_that_persists_belongs_to_a_stream(gpu: FakeGpu, tmp_path: Path) 
     )
     results = []
 
-    def intermediate(stream: int = 0, is_recorded: int = 0) -> int:
+    def intermediate(stream: int = 0, is_captured: int = 0) -> int:
         gpu.torch.fake_stream(ctypes.c_void_p(stream))
-        gpu.cuda.library.fake_capture(is_recorded)
+        gpu.cuda.library.fake_capture(is_captured)
         x = torch.randn(1024)
         results.extend(program(x))  # kept, so that no other result has its address
         gpu.cuda.library.fake_capture(0)
@@ -196,7 +196,7 @@ def test_memory_that_persists_belongs_to_a_stream(gpu: FakeGpu, tmp_path: Path) 
     main = intermediate()
     side = intermediate(0x70)
     assert main != side
-    assert intermediate(0x70, is_recorded=1) not in (main, side)
+    assert intermediate(0x70, is_captured=1) not in (main, side)
     assert (intermediate(), intermediate(0x70), intermediate()) == (main, side, main)
     gpu.log()
 
@@ -216,8 +216,8 @@ def test_streams_and_events(gpu: FakeGpu, tmp_path: Path) -> None:
         " ".join(str(events.get(word, {side: "side", "0": "main"}.get(word, word))) for word in s)
         for s in steps
     ]
-    assert named[:8] == ["record 0 main", "wait side 0", "record 1 side", "wait main 1", "record 2 main",
-                         "wait side 2", "record 3 main", "synchronize 3 main"]  # fmt: skip
+    assert named[:8] == ["capture 0 main", "wait side 0", "capture 1 side", "wait main 1", "capture 2 main",
+                         "wait side 2", "capture 3 main", "synchronize 3 main"]  # fmt: skip
     assert sorted(s[0] for s in steps[8:]) == ["destroy_event"] * 4
     current = gpu.torch_log()
     assert current == [f"stream {side}", "back to stream 0"] * (len(current) // 2)

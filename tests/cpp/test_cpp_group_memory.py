@@ -13,7 +13,7 @@ import torch
 import cpp_wrapper
 from tests.collectives.collective_cases import lonely_group
 from tests.collectives.cpp_libraries import memory_of_host
-from tests.collectives.group_memory_cpp_worker import RECORDED
+from tests.collectives.group_memory_cpp_worker import GRAPHED
 from tests.collectives.lowered_cases import on_host
 from tests.cpp.cpp_case import FAST, artifact_of_text
 from tests.cpp.cpp_gpu import FakeGpu
@@ -29,7 +29,7 @@ func @main(%x: f32[16]) {
   return %y
 }
 
-func @part(%x: f32[16]) recordable {
+func @part(%x: f32[16]) replayable {
   %s = alloc_storage 64 symmetric("0", 5)
   %b = view %s : f32[16]
   copy %b, %x
@@ -54,12 +54,12 @@ func @main(%x: i64[4]) {
 
 @pytest.mark.slow
 @pytest.mark.skipif(torch.version.cuda is not None, reason="torch has a cuBLAS of its own in the process")
-def test_what_stands_around_it_is_recorded(gpu: FakeGpu, tmp_path: Path) -> None:
+def test_what_stands_around_it_is_captured(gpu: FakeGpu, tmp_path: Path) -> None:
     """The sum in the middle is not captured, and the library gets its memory from Python in each call."""
-    program = parse_program(RECORDED.replace("RANK", "0"))
+    program = parse_program(GRAPHED.replace("RANK", "0"))
     passes = "derive-frees,lower-collectives,cuda-graphs{own_memory=true},plan-memory"
     run = gpu.load(bare_artifact(run_pipeline(program, passes)), tmp_path / "m.so")
-    assert run.metadata["recorded"] == ["graph_0", "graph_1"]
+    assert run.metadata["replayed"] == ["graph_0", "graph_1"]
     with lonely_group(tmp_path), on_host(lambda tensor, _: 2 * tensor, 0, 2):
         for _ in range(4):
             x, w = torch.randn(64, 64) / 8, torch.randn(64, 64) / 8
@@ -70,7 +70,7 @@ def test_what_stands_around_it_is_recorded(gpu: FakeGpu, tmp_path: Path) -> None
 def test_a_function_that_allocates_it_runs_as_it_is() -> None:
     text = str(cpp_wrapper.emit(bare_artifact(parse_program(MARKED))))
     why = "%s is memory of a process group, which may release it"
-    assert f"// not recorded as a CUDA graph: {why}" in text
+    assert f"// not captured as a CUDA graph: {why}" in text
 
 
 @pytest.mark.slow

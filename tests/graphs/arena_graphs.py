@@ -137,7 +137,7 @@ class ArenaGraphs:
     """
 
     current: Hashable | None = 1
-    recordings: int = 0
+    cuda_graphs: int = 0
     replays: int = 0
     held: int = 0
     peak: int = 0
@@ -146,7 +146,7 @@ class ArenaGraphs:
     is_elsewhere: bool = False
     """True if arguments are on another device."""
     general: Arena = field(init=False)
-    recorded: Arena = field(init=False)
+    graph_memory: Arena = field(init=False)
     _cells: dict[int, int] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=count)
     _warm_arenas: list[Arena] = field(default_factory=list)
@@ -157,7 +157,7 @@ class ArenaGraphs:
     _steps: list[_Step] | None = None
 
     def __post_init__(self) -> None:
-        self.recorded, self.general = self._arena(), self._arena()
+        self.graph_memory, self.general = self._arena(), self._arena()
         self._allocating = self.general
 
     def _arena(self) -> Arena:
@@ -168,12 +168,12 @@ class ArenaGraphs:
     def empty(self, cells: int) -> Array:
         """Memory whose content is anything."""
         made = self._allocate(self._allocating, cells)
-        self.peak = max(self.peak, self.held + self.recorded.size)
+        self.peak = max(self.peak, self.held + self.graph_memory.size)
         self.reserved_peak = max(self.reserved_peak, self.reserved)
         return made
 
     def _allocate(self, arena: Arena, cells: int) -> Array:
-        self.held += cells if arena is not self.recorded else 0
+        self.held += cells if arena is not self.graph_memory else 0
         return Array(_Storage(self, arena, cells))
 
     def run(self, compute: Compute, out: Array, *inputs: Array) -> None:
@@ -201,11 +201,11 @@ class ArenaGraphs:
     @property
     def reserved(self) -> int:
         """The cells of all segments."""
-        return sum(each.size for each in (self.recorded, self.general, *self._warm_arenas))
+        return sum(each.size for each in (self.graph_memory, self.general, *self._warm_arenas))
 
     def free(self, arena: Arena, span: Span) -> None:
         """Ends memory."""
-        self.held -= span[1] - span[0] if arena is not self.recorded else 0
+        self.held -= span[1] - span[0] if arena is not self.graph_memory else 0
         arena.free(span)
 
     def _do(self, step: _Step) -> None:
@@ -236,29 +236,29 @@ class ArenaGraphs:
         return not self.is_elsewhere
 
     def buffer(self, arg: Array) -> Array:
-        return self._allocate(self.recorded, arg.span[1] - arg.span[0])
+        return self._allocate(self.graph_memory, arg.span[1] - arg.span[0])
 
     def copy(self, targets: list[Array], sources: list[Array]) -> None:
         for target, source in zip(targets, sources, strict=True):
             self._write(target.span, self.read(source))
 
-    def record(self, run: Callable[[], Sequence[Array]]) -> tuple[Callable[[], None], tuple[Array, ...]]:
+    def capture(self, run: Callable[[], Sequence[Array]]) -> tuple[Callable[[], None], tuple[Array, ...]]:
         self._warm_arena = None
         self.give_back()
-        with self._recording() as steps:
+        with self._capture() as steps:
             results = tuple(run())
             if self.fails:
                 raise MemoryError("out of memory")
-        self.recordings += 1
+        self.cuda_graphs += 1
         return partial(self._replay, steps), results
 
     @contextmanager
-    def _recording(self) -> Iterator[list[_Step]]:
+    def _capture(self) -> Iterator[list[_Step]]:
         stream, self.current = self.current, None
         steps: list[_Step] = []
         self._steps = steps
         try:
-            with self._from(self.recorded):
+            with self._from(self.graph_memory):
                 yield steps
         finally:
             self.current, self._steps = stream, None
@@ -292,7 +292,7 @@ class ArenaGraphs:
             self._do(step)
 
     def memory(self) -> Sequence[Span]:
-        return [*self.recorded.segments]
+        return [*self.graph_memory.segments]
 
     def spans(self, tensors: Sequence[Array]) -> Sequence[Span]:
         return [x.span for x in tensors]

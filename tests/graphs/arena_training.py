@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tests.graphs.arena_graphs import ArenaGraphs, Array
-from wrapper_ir_runtime import Recorded, Recorder
+from wrapper_ir_runtime import DeviceGraphs, GraphedFunction
 
 SIZE = 16
 """Cells of each value of `layers`: a segment of the arena."""
@@ -108,8 +108,8 @@ class Layer:
 
     forward: Straight
     backward: Straight
-    call_forward: Recorded[Array]
-    call_backward: Recorded[Array]
+    call_forward: GraphedFunction[Array]
+    call_backward: GraphedFunction[Array]
 
 
 class Training:
@@ -119,11 +119,11 @@ class Training:
         """`late`: gradients are kept until the next forward has been called."""
         self.rng = rng = random.Random(seed)
         self.device = device or ArenaGraphs()
-        self.recorder = Recorder(self.device)
+        self.device_graphs = DeviceGraphs(self.device)
         self.late = late
         self.layers = [self._layer() for _ in range(rng.randint(1, 3))]
         self.other = straight(rng, 2, 2, 1)
-        self.call_other = self._recorded(self.other, (1,))
+        self.call_other = self._graphed(self.other, (1,))
         self.weight = [rng.randrange(99) for _ in range(4)]
         self.parameter = self.device.array(self.weight)
         self.tangent = self.device.empty(3)
@@ -136,18 +136,18 @@ class Training:
         backward = straight(self.rng, saved + 2, self.rng.randint(1, 3), saved + 1)
         static = (*range(saved), saved + 1)
         return Layer(
-            forward, backward, self._recorded(forward, (1,)), self._recorded(backward, static, given=saved)
+            forward, backward, self._graphed(forward, (1,)), self._graphed(backward, static, given=saved)
         )
 
-    def _recorded(self, function: Straight, static: tuple[int, ...], given: int = 0) -> Recorded[Array]:
+    def _graphed(self, function: Straight, static: tuple[int, ...], given: int = 0) -> GraphedFunction[Array]:
         tensors = (*range(function.params),)
         run = function.on(self.device)
-        return self.recorder.recorded(
+        return self.device_graphs.graphed(
             run, "f", limit=3, tensors=tensors, static=static, given=(*range(given),)
         )
 
     def call(
-        self, function: Recorded[Array], args: list[Array], wanted: Sequence[list[int]], scale: int
+        self, function: GraphedFunction[Array], args: list[Array], wanted: Sequence[list[int]], scale: int
     ) -> Held:
         """Calls a function, whose results are to be these."""
         found = function(args, scale)

@@ -1,6 +1,6 @@
 """CUDA graphs on a CPU.
 
-During capture, operators are recorded and their effects undone; a replay calls them again, on the same
+During capture, operators are noted and their effects undone; a replay calls them again, on the same
 memory. A test counts calls to the device, and can make it fail.
 """
 
@@ -21,18 +21,18 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from wrapper_ir import ir
-from wrapper_ir.analysis import recordable
+from wrapper_ir.analysis import replayable
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.analysis.recordable import Refusal
-from wrapper_ir.verifier.checks import recording
+from wrapper_ir.analysis.replayable import Refusal
+from wrapper_ir.verifier.checks import replay
 from wrapper_ir_passes.analysis import regions
-from wrapper_ir_runtime import RECORDERS, Recorder, Span
+from wrapper_ir_runtime import DEVICE_GRAPHS, DeviceGraphs, Span
 
 # Any in this file: operators and arguments of any kind.
 
 
 class _Notes(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's own
-    """Records called operators with their results. `forbidden` ones cannot be captured."""
+    """Notes called operators with their results. `forbidden` ones cannot be captured."""
 
     def __init__(self, forbidden: str) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # torch's own
@@ -99,7 +99,7 @@ class FakeGraphs:
         for target, source in zip(targets, sources, strict=True):
             target.copy_(source)
 
-    def record(self, run: Callable[[], Sequence[Any]]) -> tuple[Callable[[], None], tuple[Any, ...]]:
+    def capture(self, run: Callable[[], Sequence[Any]]) -> tuple[Callable[[], None], tuple[Any, ...]]:
         self.counts["tries"] += 1
         if self.exhausted:
             raise MemoryError("out of memory")
@@ -111,7 +111,7 @@ class FakeGraphs:
         finally:
             self.current = stream
         notes.undo()
-        self.counts["recordings"] += 1
+        self.counts["cuda_graphs"] += 1
 
         def replay() -> None:
             self.counts["replays"] += 1
@@ -140,7 +140,7 @@ class FakeGraphs:
         plain = [r.detach().view(torch.int16) if r.dtype is torch.bfloat16 else r.detach() for r in results]
         memory = [r.numpy() for r in plain]  # which has no such numbers
         for result, each in zip(results, memory):
-            result.memory = each  # type: ignore[attr-defined]  # it lives as long as the recording
+            result.memory = each  # type: ignore[attr-defined]  # it lives as long as the graph
         return memory
 
     def holders(self, storages: Sequence[Any]) -> Sequence[int]:
@@ -182,7 +182,7 @@ class RerunGraphs(FakeGraphs):
         self._args = [weakref.ref(x) for x in args if isinstance(x, Tensor)]
         return super().addresses(args, positions)
 
-    def record(self, run: Callable[[], Sequence[Any]]) -> tuple[Callable[[], None], tuple[Any, ...]]:
+    def capture(self, run: Callable[[], Sequence[Any]]) -> tuple[Callable[[], None], tuple[Any, ...]]:
         def plain() -> tuple[Any, ...]:
             stream, self.current = self.current, None
             try:
@@ -198,7 +198,7 @@ class RerunGraphs(FakeGraphs):
         operands[:] = [
             _at_address(x) if isinstance(x, Tensor) and _is_in(x, self._args) else x for x in operands
         ]
-        self.counts["recordings"] += 1
+        self.counts["cuda_graphs"] += 1
 
         def replay() -> None:
             self.counts["replays"] += 1
@@ -211,20 +211,20 @@ class RerunGraphs(FakeGraphs):
 @contextmanager
 def fake_device(name: str = "cpu", make: Callable[[], FakeGraphs] = FakeGraphs) -> Iterator[FakeGraphs]:
     """A device that captures programs loaded inside the block."""
-    device, before = make(), dict(RECORDERS._recorders)
-    RECORDERS.set(name, Recorder(device))
+    device, before = make(), dict(DEVICE_GRAPHS._graphs)
+    DEVICE_GRAPHS.set(name, DeviceGraphs(device))
     try:
         yield device
     finally:
-        RECORDERS._recorders = before
+        DEVICE_GRAPHS._graphs = before
 
 
-def let_the_cpu_record(monkeypatch: pytest.MonkeyPatch) -> None:
+def let_the_cpu_capture(monkeypatch: pytest.MonkeyPatch) -> None:
     """Treats the CPU as a device that captures."""
 
     def elsewhere(op: ir.Op, analyses: Analyses) -> Iterator[Refusal]:
-        return (found for found in recordable.refusals(op, analyses) if found[0] != "WIR226")
+        return (found for found in replayable.refusals(op, analyses) if found[0] != "WIR226")
 
     monkeypatch.setattr(regions, "refusals", elsewhere)
-    monkeypatch.setattr(recording, "refusals", elsewhere)
-    monkeypatch.setattr(recording, "_is_host", lambda device: device.type == "meta")
+    monkeypatch.setattr(replay, "refusals", elsewhere)
+    monkeypatch.setattr(replay, "_is_host", lambda device: device.type == "meta")

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from inductor_frontend.backend import lowered
 from py_wrapper import PythonEmitter
-from tests.graphs.fake_graphs import FakeGraphs, RerunGraphs, fake_device, let_the_cpu_record
+from tests.graphs.fake_graphs import FakeGraphs, RerunGraphs, fake_device, let_the_cpu_capture
 from tests.graphs.training import LOOPS, train_beside_eager
 from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
@@ -26,7 +26,7 @@ from wrapper_ir.text import print_program
 
 @pytest.fixture
 def device(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeGraphs]:
-    let_the_cpu_record(monkeypatch)
+    let_the_cpu_capture(monkeypatch)
     monkeypatch.setattr(lowered, "_is_host", lambda device: device.type == "meta")
     torch._dynamo.reset()
     torch.manual_seed(0)
@@ -38,7 +38,7 @@ def model() -> nn.Module:
     return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 16), nn.ReLU(), nn.Linear(16, 4))
 
 
-OPTIONS: dict[str, Any] = {"recordings": 8, "cache": False, "on_unsupported": "error"}
+OPTIONS: dict[str, Any] = {"cuda_graphs": 8, "cache": False, "on_unsupported": "error"}
 
 
 def test_inference(device: FakeGraphs) -> None:
@@ -51,13 +51,13 @@ def test_inference(device: FakeGraphs) -> None:
     with torch.no_grad():
         for x in torch.randn(4, 3, 8).unbind():
             torch.testing.assert_close(compiled(x), eager(x))
-        assert (device.counts["recordings"], device.counts["replays"], device.counts["copies"]) == (1, 3, 3)
+        assert (device.counts["cuda_graphs"], device.counts["replays"], device.counts["copies"]) == (1, 3, 3)
         linear = eager.get_submodule("0")
         assert isinstance(linear, nn.Linear)
         linear.weight.data = torch.randn(16, 8)
         for _ in range(3):
             torch.testing.assert_close(compiled(x), eager(x))
-    assert (device.counts["recordings"], device.counts["replays"]) == (2, 5)
+    assert (device.counts["cuda_graphs"], device.counts["replays"]) == (2, 5)
 
 
 Net = Callable[[Tensor], Tensor]
@@ -88,7 +88,7 @@ def test_training(device: FakeGraphs, kept: bool) -> None:
         if not kept:
             losses.clear()
     torch.testing.assert_close([*eager.parameters()], [*twin.parameters()])
-    assert device.counts["recordings"] == 2
+    assert device.counts["cuda_graphs"] == 2
     # backward needs two more calls to detect that `x` moves; none if torch saves another tensor instead
     assert device.counts["replays"] in (11 + 9, 11 + 11)
     assert not device.counts["owned"]
@@ -120,7 +120,7 @@ def test_the_gradient_of_a_tied_weight_is_added_up_where_it_lies(device: FakeGra
 
     eager = Tied()
     twin = copy.deepcopy(eager)
-    options = {**OPTIONS, "emitter": Keeping(), "recordings": 8}
+    options = {**OPTIONS, "emitter": Keeping(), "cuda_graphs": 8}
     compiled = torch.compile(eager, backend="wrapper_ir", options=options)
     optimizers = [torch.optim.SGD(m.parameters(), 0.1) for m in (eager, twin)]
     ids = torch.randint(0, 24, (16,))  # bound by address: an unfilled buffer would contain no indices
@@ -155,7 +155,7 @@ def test_gradients_that_accumulate(device: FakeGraphs) -> None:
 def test_training_loops(device: FakeGraphs, name: str) -> None:
     """Losses and weights are eager's; forward and backward are replayed, and a compiled update is."""
     train_beside_eager(LOOPS[name], {"backend": "wrapper_ir", "options": OPTIONS})
-    assert device.counts["recordings"] >= 2
+    assert device.counts["cuda_graphs"] >= 2
     assert device.counts["replays"] >= 6
 
 
@@ -176,12 +176,12 @@ def test_two_forwards_before_their_backwards(device: FakeGraphs) -> None:
 
 def test_dynamic_sizes_and_their_limit(device: FakeGraphs) -> None:
     eager = model()
-    compiled = torch.compile(eager, backend="wrapper_ir", dynamic=True, options={**OPTIONS, "recordings": 3})
+    compiled = torch.compile(eager, backend="wrapper_ir", dynamic=True, options={**OPTIONS, "cuda_graphs": 3})
     with torch.no_grad():
         inputs = [torch.randn(rows, 8) for rows in [*range(2, 12)] * 4]  # each at another address
         for x in inputs:
             torch.testing.assert_close(compiled(x), eager(x))
-    assert device.counts["recordings"] == 3
+    assert device.counts["cuda_graphs"] == 3
     assert device.counts["replays"] == 3 * 3
 
 

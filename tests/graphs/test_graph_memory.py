@@ -10,36 +10,36 @@ import pytest
 
 from tests.graphs.arena_graphs import ArenaGraphs, Array
 from tests.graphs.arena_training import SIZE, Training, layers
-from wrapper_ir_runtime import Recorder
+from wrapper_ir_runtime import DeviceGraphs
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("wildness", [0.0, 0.02, 0.1, 0.4])
 def test_nothing_that_is_held_is_written_over(wildness: float, late: bool) -> None:
-    replays = recordings = 0
+    replays = cuda_graphs = 0
     for seed in range(12):
         training = Training(seed, late=late)
         for _ in range(50):
             training.step(wildness)
         replays += training.device.replays
-        recordings += training.device.recordings
-    assert replays > recordings * (10 if wildness < 0.01 else 2)
+        cuda_graphs += training.device.cuda_graphs
+    assert replays > cuda_graphs * (10 if wildness < 0.01 else 2)
 
 
-class _WarmInRecordings(ArenaGraphs):
+class _WarmInGraphs(ArenaGraphs):
     """Warm-ups use the memory of graphs, without tracking who keeps their results."""
 
     def warm_up(self, run: Callable[[], tuple[Array, ...]]) -> tuple[Array, ...]:
-        with self._from(self.recorded):
+        with self._from(self.graph_memory):
             return run()
 
 
-def test_warm_ups_in_memory_of_recordings_would_be_written_over() -> None:
+def test_warm_ups_in_memory_of_graphs_would_be_written_over() -> None:
     """The simulated device shows it: an earlier graph computes in memory of a later warm-up."""
     found = 0
     for seed in range(12):
-        training = Training(seed, device=_WarmInRecordings())
+        training = Training(seed, device=_WarmInGraphs())
         try:
             for _ in range(20):
                 training.step(0.2)
@@ -48,17 +48,17 @@ def test_warm_ups_in_memory_of_recordings_would_be_written_over() -> None:
     assert found >= 3
 
 
-def test_backward_recorded_anew_reads_what_forward_saved() -> None:
+def test_backward_captured_anew_reads_what_forward_saved() -> None:
     """The first graph of backward reused its memory, so that a second one may not use it from the beginning."""
     for seed in range(20):
         training = Training(seed)
         for number in range(16):
             training.step(moved=number == 6)
-        recordings = training.device.recordings
+        cuda_graphs = training.device.cuda_graphs
         replays = training.device.replays
         for _ in range(4):
             training.step()
-        assert training.device.recordings == recordings
+        assert training.device.cuda_graphs == cuda_graphs
         assert training.device.replays == replays + 4 * 2 * len(training.layers)
 
 
@@ -77,11 +77,11 @@ def peak_of_plain_step(count: int) -> int:
 def test_saved_tensors_are_bound_where_they_are() -> None:
     """Also if their address differs in some of the first calls, since the previous call's result is kept."""
     device = ArenaGraphs()
-    recorder = Recorder(device)
+    device_graphs = DeviceGraphs(device)
     forward, backward = layers(3)
     calls = [
-        recorder.recorded(forward.on(device), "forward", limit=1, tensors=(0, 1), static=(1,)),
-        recorder.recorded(
+        device_graphs.graphed(forward.on(device), "forward", limit=1, tensors=(0, 1), static=(1,)),
+        device_graphs.graphed(
             backward.on(device), "backward", limit=1, tensors=(0, 1, 2, 3), static=(0, 1, 3), given=(0, 1)
         ),
     ]
@@ -108,12 +108,12 @@ def test_a_step_takes_what_it_needs_and_its_copied_arguments(count: int) -> None
     sizes = []
     for takes in (True, False):
         device = ArenaGraphs()
-        recorder = Recorder(device)
+        device_graphs = DeviceGraphs(device)
         forward, backward = layers(count)
         saved = (*range(count - 1),)
-        recorded = [
-            recorder.recorded(forward.on(device), "forward", limit=1, tensors=(0, 1), static=(1,)),
-            recorder.recorded(
+        graphed = [
+            device_graphs.graphed(forward.on(device), "forward", limit=1, tensors=(0, 1), static=(1,)),
+            device_graphs.graphed(
                 backward.on(device),
                 "backward",
                 limit=1,
@@ -126,11 +126,11 @@ def test_a_step_takes_what_it_needs_and_its_copied_arguments(count: int) -> None
         given = []  # so that each has another address
         for number in range(8):
             given += [device.array([number] * SIZE), device.array([3] * SIZE)]
-            args = [*recorded[0]([given[-2], weight])[1:], given[-1], weight]
-            gradients = recorded[1](args)
+            args = [*graphed[0]([given[-2], weight])[1:], given[-1], weight]
+            gradients = graphed[1](args)
             del gradients, args
         assert device.replays == 7 + 7
-        sizes.append(device.recorded.size)
+        sizes.append(device.graph_memory.size)
     assert sizes[0] <= peak_of_plain_step(count) + 2 * SIZE
     assert sizes[1] >= sizes[0] + (count - 2) * SIZE
 
@@ -146,13 +146,13 @@ def memory_of_training(device: ArenaGraphs) -> int:
     """Returns cells outside of the graphs' memory after some steps, of which the first one creates an
     optimizer's state.
     """
-    recorder = Recorder(device)
+    device_graphs = DeviceGraphs(device)
     count, size = 9, 5
     forward, backward = layers(count, size)
     saved = (*range(count - 1),)
     calls = [
-        recorder.recorded(forward.on(device), "forward", limit=1, tensors=(0, 1), static=(1,)),
-        recorder.recorded(
+        device_graphs.graphed(forward.on(device), "forward", limit=1, tensors=(0, 1), static=(1,)),
+        device_graphs.graphed(
             backward.on(device),
             "backward",
             limit=1,
@@ -194,7 +194,7 @@ def test_a_warm_up_that_fails_leaves_nothing() -> None:
         return (made,)
 
     is_failing = [True]
-    call = Recorder(device).recorded(fails, "fails", limit=1, tensors=(0,))
+    call = DeviceGraphs(device).graphed(fails, "fails", limit=1, tensors=(0,))
     x = device.array([1, 2, 3])
     with pytest.raises(ValueError, match="no"):
         call([x])
@@ -204,31 +204,31 @@ def test_a_warm_up_that_fails_leaves_nothing() -> None:
         (y,) = call([x])
         assert device.read(y) == [1, 2, 3]
         del y
-    assert (device.recordings, device.replays) == (1, 3)
-    assert device.reserved == device.general.size + device.recorded.size
+    assert (device.cuda_graphs, device.replays) == (1, 3)
+    assert device.reserved == device.general.size + device.graph_memory.size
 
 
-def test_calls_that_are_not_recorded_do_not_warm_up_for_ever() -> None:
+def test_calls_that_are_not_captured_do_not_warm_up_for_ever() -> None:
     """After a few warm-ups they allocate in general memory; so do keys past the limit."""
     device = ArenaGraphs()
     forward, _ = layers(2)
-    call = Recorder(device).recorded(forward.on(device), "f", limit=2, tensors=(0, 1), static=(0, 1))
+    call = DeviceGraphs(device).graphed(forward.on(device), "f", limit=2, tensors=(0, 1), static=(0, 1))
     x, weight = device.array([1] * SIZE), device.array([2] * SIZE)
     for scale in (1, 1, 2, 2, 3, 3, 3):
         found = call([x, weight], scale)
-    assert device.recordings == 2
+    assert device.cuda_graphs == 2
     assert all(device.general.has(each) for each in found)
     device.is_elsewhere = True
-    elsewhere = Recorder(device).recorded(forward.on(device), "f", limit=2, tensors=(0, 1), static=(0, 1))
+    elsewhere = DeviceGraphs(device).graphed(forward.on(device), "f", limit=2, tensors=(0, 1), static=(0, 1))
     where = [device.general.has(elsewhere([x, weight])[0]) for _ in range(5)]
     assert where == [False, False, False, True, True]
 
 
 def test_a_function_that_is_gone_leaves_nothing_but_what_is_held() -> None:
     device = ArenaGraphs()
-    recorder = Recorder(device)
+    device_graphs = DeviceGraphs(device)
     first, second = (
-        recorder.recorded(layers(3)[0].on(device), name, limit=1, tensors=(0, 1), static=(0, 1))
+        device_graphs.graphed(layers(3)[0].on(device), name, limit=1, tensors=(0, 1), static=(0, 1))
         for name in "ab"
     )
     x, weight = device.array([2] * SIZE), device.array([1] * SIZE)
@@ -240,10 +240,10 @@ def test_a_function_that_is_gone_leaves_nothing_but_what_is_held() -> None:
     want = device.read(held)
     del _, second, call
     assert (
-        device.recorded.size - device.recorded.unused == 3 * SIZE + SIZE
+        device.graph_memory.size - device.graph_memory.unused == 3 * SIZE + SIZE
     )  # results of the first function, and kept values
     for _ in range(3):
         first([x, weight])
         assert device.read(held) == want
     del held, first
-    assert device.recorded.unused == device.recorded.size
+    assert device.graph_memory.unused == device.graph_memory.size

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from wrapper_ir_runtime import Recorded, Recorder
+from wrapper_ir_runtime import DeviceGraphs, GraphedFunction
 from wrapper_ir_torch import TorchGraphs
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")]
@@ -55,10 +55,10 @@ class Step:
 
     def __init__(self, *, given: bool) -> None:
         self.device = TorchGraphs("cuda:0")
-        recorder = Recorder(self.device)
-        self.forward = recorder.recorded(forward, "forward", limit=4, tensors=(0, 1), static=(1,))
+        device_graphs = DeviceGraphs(self.device)
+        self.forward = device_graphs.graphed(forward, "forward", limit=4, tensors=(0, 1), static=(1,))
         saved = (*range(_COUNT),)
-        self.backward = recorder.recorded(
+        self.backward = device_graphs.graphed(
             backward,
             "backward",
             limit=4,
@@ -80,7 +80,7 @@ class Step:
         return sum(end - begin for begin, end in self.device.memory())
 
 
-def recordings(*functions: Recorded[Tensor]) -> int:
+def cuda_graphs(*functions: GraphedFunction[Tensor]) -> int:
     return sum(known.replay is not None for f in functions for known in f._keys.values())
 
 
@@ -93,7 +93,7 @@ def test_backward_takes_the_memory_of_what_forward_saved() -> None:
             torch.testing.assert_close(found, want, rtol=0, atol=0)
             torch.testing.assert_close(result, 2.0 * torch.full_like(result, number + _COUNT - 1))
             del result, found, want
-        assert recordings(step.forward, step.backward) == 2
+        assert cuda_graphs(step.forward, step.backward) == 2
         sizes.append(step.pool() // _MIB)
     apart, shared = sizes
     assert apart >= 2 * 4 * _COUNT
@@ -125,9 +125,9 @@ def test_saved_tensors_of_two_steps() -> None:
         del passes
 
 
-def test_a_result_that_is_held_while_an_earlier_recording_runs() -> None:
+def test_a_result_that_is_held_while_an_earlier_graph_runs() -> None:
     """Its memory is scratch memory of the earlier graph."""
-    recorder = Recorder(TorchGraphs("cuda:0"))
+    device_graphs = DeviceGraphs(TorchGraphs("cuda:0"))
 
     def first(args: list[Tensor]) -> tuple[Tensor, ...]:
         (x,) = args
@@ -139,7 +139,7 @@ def test_a_result_that_is_held_while_an_earlier_recording_runs() -> None:
         args.clear()
         return (x + 5,)
 
-    calls = [recorder.recorded(f, f.__name__, limit=4, tensors=(0,)) for f in (first, second)]
+    calls = [device_graphs.graphed(f, f.__name__, limit=4, tensors=(0,)) for f in (first, second)]
     x = torch.ones(_SIZE, device="cuda")
     for call in calls:
         for _ in range(3):
@@ -174,14 +174,14 @@ def test_what_warm_ups_free_is_given_back() -> None:
 
 def test_results_of_warm_ups_that_are_kept_for_ever() -> None:
     """Their memory returns to the device around them, while graphs are captured and replayed."""
-    recorder = Recorder(TorchGraphs("cuda:0"))
+    device_graphs = DeviceGraphs(TorchGraphs("cuda:0"))
 
     def function(args: list[Tensor], scale: int) -> tuple[Tensor, ...]:
         (x,) = args
         args.clear()
         return (x * scale, (x + scale) * 2)
 
-    call = recorder.recorded(function, "function", limit=8, tensors=(0,))
+    call = device_graphs.graphed(function, "function", limit=8, tensors=(0,))
     x = torch.arange(_SIZE, device="cuda", dtype=torch.float32)
     held = []
     for _ in range(4):
@@ -189,7 +189,7 @@ def test_results_of_warm_ups_that_are_kept_for_ever() -> None:
             found = call([x], scale)
             held.append((scale, found[scale % 2]))
             del found
-    assert recordings(call) == 6
+    assert cuda_graphs(call) == 6
     for scale, each in held:
         want = (x + scale) * 2 if scale % 2 else x * scale
         torch.testing.assert_close(each, want, rtol=0, atol=0)
@@ -212,7 +212,7 @@ def test_warm_ups_in_each_other_and_in_two_threads() -> None:
     there, here = device.warm_up(outer)
     torch.testing.assert_close(there, (x + 1) * 2, rtol=0, atol=0)
     torch.testing.assert_close(here, x * 2, rtol=0, atol=0)
-    device.record(lambda: double(x))
+    device.capture(lambda: double(x))
     torch.testing.assert_close(here, x * 2, rtol=0, atol=0)
 
 
@@ -226,7 +226,7 @@ def test_what_a_warm_up_has_freed_serves_others_where_memory_is_short() -> None:
     try:
         made = torch.full((large,), 3, dtype=torch.uint8, device="cuda")
         x = torch.ones(_SIZE, device="cuda")
-        device.record(lambda: (x * 2,))
+        device.capture(lambda: (x * 2,))
         assert bool((made == 3).all())
     finally:
         torch.cuda.set_per_process_memory_fraction(1.0)
@@ -237,7 +237,7 @@ import torch
 
 model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU(), torch.nn.Linear(64, 64)).cuda()
 x = torch.randn(8, 64, device="cuda")
-for options in ({"recordings": 4}, {}):
+for options in ({"cuda_graphs": 4}, {}):
     torch._dynamo.reset()
     compiled = torch.compile(model, backend="wrapper_ir", options=options)
     with torch.no_grad():

@@ -15,11 +15,11 @@ from py_wrapper import PyOptions
 from tests.graphs.training import LOOPS, train_beside_eager
 from wrapper_ir.artifact import Artifact
 from wrapper_ir_passes.pipeline import run_on_artifact
-from wrapper_ir_runtime import RECORDERS, Recorded
+from wrapper_ir_runtime import DEVICE_GRAPHS, GraphedFunction
 
 pytestmark = [
     pytest.mark.gpu,
-    pytest.mark.skipif(not torch.cuda.is_available(), reason="recordings are made by a CUDA device"),
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="graphs are made by a CUDA device"),
 ]
 
 
@@ -36,22 +36,22 @@ class Model(nn.Module):
 
 
 # Any: models, and their arguments
-def recorded(model: nn.Module, *args: Any, passes: str = "cuda-graphs", **kwargs: Any) -> Any:
+def graphed(model: nn.Module, *args: Any, passes: str = "cuda-graphs", **kwargs: Any) -> Any:
     artifact: Artifact = inductor_frontend.capture(model, args, **kwargs)
     artifact = run_on_artifact(artifact, passes)
-    assert any(f.recordable for f in artifact.program.functions)
-    return py_wrapper.compile(artifact, PyOptions(recordings=4))
+    assert any(f.replayable for f in artifact.program.functions)
+    return py_wrapper.compile(artifact, PyOptions(cuda_graphs=4))
 
 
-def functions(call: Any) -> list[Recorded[torch.Tensor]]:
-    return [x for x in call.boxed.__globals__.values() if isinstance(x, Recorded)]
+def functions(call: Any) -> list[GraphedFunction[torch.Tensor]]:
+    return [x for x in call.boxed.__globals__.values() if isinstance(x, GraphedFunction)]
 
 
 @pytest.mark.parametrize("passes", ["cuda-graphs", "cuda-graphs,plan-memory"])
 def test_equals_eager(passes: str) -> None:
     model = Model().cuda().eval()
     with torch.no_grad():
-        call = recorded(model, torch.randn(8, 64, device="cuda"), passes=passes)
+        call = graphed(model, torch.randn(8, 64, device="cuda"), passes=passes)
         for _ in range(6):
             x = torch.randn(8, 64, device="cuda")
             torch.testing.assert_close(call(x), model(x), rtol=2e-3, atol=2e-3)
@@ -61,7 +61,7 @@ def test_equals_eager(passes: str) -> None:
 def test_results_are_the_callers() -> None:
     model = Model().cuda().eval()
     with torch.no_grad():
-        call = recorded(model, torch.randn(8, 64, device="cuda"))
+        call = graphed(model, torch.randn(8, 64, device="cuda"))
         inputs = [torch.randn(8, 64, device="cuda") for _ in range(8)]
         results = [call(x) for x in inputs]
         torch.testing.assert_close(results, [model(x) for x in inputs], rtol=2e-3, atol=2e-3)
@@ -71,7 +71,7 @@ def test_dynamic_batches_and_their_limit() -> None:
     model = Model().cuda().eval()
     batch = torch.export.Dim("batch", min=2, max=64)
     with torch.no_grad():
-        call = recorded(model, torch.randn(8, 64, device="cuda"), dynamic_shapes=({0: batch},))
+        call = graphed(model, torch.randn(8, 64, device="cuda"), dynamic_shapes=({0: batch},))
         for rows in [*range(2, 34)] * 3:
             x = torch.randn(rows, 64, device="cuda")
             torch.testing.assert_close(call(x), model(x), rtol=2e-3, atol=2e-3)
@@ -83,7 +83,7 @@ def test_no_memory_is_lost() -> None:
     model = Model().cuda().eval()
     batch = torch.export.Dim("batch", min=2, max=64)
     with torch.no_grad():
-        call = recorded(model, torch.randn(8, 64, device="cuda"), dynamic_shapes=({0: batch},))
+        call = graphed(model, torch.randn(8, 64, device="cuda"), dynamic_shapes=({0: batch},))
         inputs = [torch.randn(rows, 64, device="cuda") for rows in range(2, 65)]
         for x in inputs * 5:
             y = call(x)
@@ -107,7 +107,7 @@ def test_training_under_torch_compile(kept: bool, emitter: str) -> None:
     nets[1].load_state_dict(nets[0].state_dict())
     optimizers = [torch.optim.SGD(net.parameters(), 0.1) for net in nets]
     compiled: Callable[[Tensor], Tensor] = torch.compile(
-        nets[0], backend="wrapper_ir", options={"recordings": 16, "emitter": emitter}
+        nets[0], backend="wrapper_ir", options={"cuda_graphs": 16, "emitter": emitter}
     )
     sides: tuple[Callable[[Tensor], Tensor], ...] = (compiled, nets[1])
     held: list[Tensor] = []
@@ -127,7 +127,7 @@ def test_training_under_torch_compile(kept: bool, emitter: str) -> None:
 def test_training_loops(name: str) -> None:
     """Losses and weights are eager's."""
     torch._dynamo.reset()
-    options = {"recordings": 8, "on_unsupported": "error"}
+    options = {"cuda_graphs": 8, "on_unsupported": "error"}
     train_beside_eager(LOOPS[name], {"backend": "wrapper_ir", "options": options}, "cuda", steps=12)
 
 
@@ -178,7 +178,7 @@ class Running(nn.Module):
 
 def test_state_and_mutated_inputs() -> None:
     model, other = Running().cuda(), Running().cuda()
-    call = recorded(model, torch.randn(8, 64, device="cuda"))
+    call = graphed(model, torch.randn(8, 64, device="cuda"))
     for _ in range(5):
         x = torch.randn(8, 64, device="cuda")
         torch.testing.assert_close(call(x), other(x), rtol=2e-3, atol=2e-3)
@@ -187,7 +187,7 @@ def test_state_and_mutated_inputs() -> None:
 def test_streams() -> None:
     model = Model().cuda().eval()
     with torch.no_grad():
-        call = recorded(model, torch.randn(8, 64, device="cuda"))
+        call = graphed(model, torch.randn(8, 64, device="cuda"))
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]  # torch's own
         for _ in range(20):
             for stream in (torch.cuda.current_stream(), side):
@@ -203,7 +203,7 @@ def test_inside_of_a_graph_of_the_caller() -> None:
     model = Model().cuda().eval()
     with torch.no_grad():
         x = torch.randn(8, 64, device="cuda")
-        call = recorded(model, x)
+        call = graphed(model, x)
         for _ in range(3):
             call(x)
         graph = torch.cuda.CUDAGraph()
@@ -222,7 +222,7 @@ def test_an_input_that_moves() -> None:
     model = Model().cuda().eval()
     with torch.no_grad():
         x = torch.randn(8, 64, device="cuda")
-        call = recorded(model, x)
+        call = graphed(model, x)
         for _ in range(4):
             x.normal_()
             torch.testing.assert_close(call(x), model(x), rtol=2e-3, atol=2e-3)
@@ -236,15 +236,15 @@ def test_an_input_that_moves() -> None:
             torch.testing.assert_close(call(y), model(y), rtol=2e-3, atol=2e-3)
 
 
-def test_what_cannot_be_recorded(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_cannot_be_captured(caplog: pytest.LogCaptureFixture) -> None:
     """A function that waits for the device runs eagerly, and later captures work."""
-    device = RECORDERS.get("cuda:0", py_wrapper_graphs)
+    device = DEVICE_GRAPHS.get("cuda:0", py_wrapper_graphs)
 
     def waits(args: list[Tensor]) -> tuple[Tensor, ...]:
         (x,) = args
         return (x * float(x.sum().item()),)
 
-    function = device.recorded(waits, "waits", limit=4, tensors=(0,))
+    function = device.graphed(waits, "waits", limit=4, tensors=(0,))
     for _ in range(4):
         x = torch.randn(8, 64, device="cuda")
         torch.testing.assert_close(function([x])[0], x * x.sum())
@@ -254,8 +254,8 @@ def test_what_cannot_be_recorded(caplog: pytest.LogCaptureFixture) -> None:
     test_random_numbers_are_those_of_a_plain_run()
 
 
-def test_memory_exhausted_while_recording(caplog: pytest.LogCaptureFixture) -> None:
-    device = RECORDERS.get("cuda:0", py_wrapper_graphs)
+def test_memory_exhausted_during_capture(caplog: pytest.LogCaptureFixture) -> None:
+    device = DEVICE_GRAPHS.get("cuda:0", py_wrapper_graphs)
     limit = [0]
 
     def large(args: list[Tensor]) -> tuple[Tensor, ...]:
@@ -263,7 +263,7 @@ def test_memory_exhausted_while_recording(caplog: pytest.LogCaptureFixture) -> N
         held = torch.empty(limit[0] << 30, dtype=torch.uint8, device="cuda")
         return (x + held[:1].numel(),)
 
-    function = device.recorded(large, "large", limit=4, tensors=(0,))
+    function = device.graphed(large, "large", limit=4, tensors=(0,))
     x = torch.randn(8, device="cuda")
     for size in (1, 500, 1, 1):
         limit[0] = size
@@ -284,14 +284,14 @@ def py_wrapper_graphs(name: str) -> Any:
 
 _TRAP = """
 import torch
-from wrapper_ir_runtime import RECORDERS
+from wrapper_ir_runtime import DEVICE_GRAPHS
 from tests.graphs.test_graphs_gpu import py_wrapper_graphs
 
 def trap(args):
     (x, i) = args
     return (x[i],)
 
-function = RECORDERS.get("cuda:0", py_wrapper_graphs).recorded(trap, "trap", limit=4, tensors=(0, 1))
+function = DEVICE_GRAPHS.get("cuda:0", py_wrapper_graphs).graphed(trap, "trap", limit=4, tensors=(0, 1))
 x, i = torch.randn(8, device="cuda"), torch.zeros(4, dtype=torch.int64, device="cuda")
 for _ in range(3):
     function([x, i])
@@ -317,7 +317,7 @@ def test_two_threads() -> None:
 
     model = Model().cuda().eval()
     with torch.no_grad():
-        call = recorded(model, torch.randn(8, 64, device="cuda"))
+        call = graphed(model, torch.randn(8, 64, device="cuda"))
     wrong: list[float] = []
 
     def work() -> None:

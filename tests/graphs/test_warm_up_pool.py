@@ -80,7 +80,7 @@ def test_one_that_fails_leaves_the_pool_to_the_next_one(pools: Pools) -> None:
     assert pools.used == [1, 1]
 
 
-def test_each_recording_begins_another_pool(pools: Pools) -> None:
+def test_each_graph_begins_another_pool(pools: Pools) -> None:
     device = TorchGraphs("cuda:0")
     for _ in range(2):
         device.warm_up(lambda: number(1))

@@ -89,10 +89,10 @@ def test_an_emitter(emit: Callable[[Artifact, Path], Model], name: str, tmp_path
 
 
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("recordings", [0, 4])
-def test_torch_compile(name: str, recordings: int) -> None:
+@pytest.mark.parametrize("cuda_graphs", [0, 4])
+def test_torch_compile(name: str, cuda_graphs: int) -> None:
     model, args = MODELS[name][0]()
-    compiled = torch.compile(model, backend="wrapper_ir", options={**OPTIONS, "recordings": recordings})
+    compiled = torch.compile(model, backend="wrapper_ir", options={**OPTIONS, "cuda_graphs": cuda_graphs})
     with torch.no_grad():
         for _ in range(4):
             found = compiled(*args).clone()

@@ -83,7 +83,7 @@ def test_the_registry_knows_every_protocol() -> None:
         "AheadCompiler",
         "PersistentBufferEmitter",
         "PreparingRuntime",
-        "RecordingEmitter",
+        "CudaGraphEmitter",
         "RelocatingEmitter",
         "StorageChecker",
         "TuningEmitter",

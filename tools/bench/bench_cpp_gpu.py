@@ -114,7 +114,7 @@ def _build(kind: str, model: nn.Module, args: tuple[Any, ...], folder: Path) -> 
     artifact = inductor_frontend.capture(model, args, options=options)
     if kind == "matmuls":
         artifact = one_instance(artifact)
-    recorded = run_on_artifact(artifact, CppEmitter().recording_passes)
+    recorded = run_on_artifact(artifact, CppEmitter().cuda_graph_passes)
     cpp_wrapper.build(recorded, folder / f"{kind}_recorded.pt2")
     if kind != "ours":
         cpp_wrapper.build(artifact, folder / f"{kind}.pt2", _PERSISTENT)
@@ -197,7 +197,7 @@ def _compiled(sides: _Sides) -> None:
     )
     sides.add(
         "torch.compile, ours in C++, recorded",
-        lambda: torch.compile(model, backend="wrapper_ir", options={"emitter": "cpp", "recordings": 16}),
+        lambda: torch.compile(model, backend="wrapper_ir", options={"emitter": "cpp", "cuda_graphs": 16}),
     )
 
 

@@ -89,17 +89,17 @@ SIDES: Mapping[str, Settings] = {
     "ours, memory not planned": {**OURS, "options": {"planned_memory": False}},
     "ours, kept buffers": {**OURS, "options": {"persistent_buffers": True}},
     "ours, reduce-overhead": {**OURS, "mode": "reduce-overhead"},
-    "ours, FX, reduce-overhead": {**OURS, "options": {"emitter": "fx", "recordings": 16}},
+    "ours, FX, reduce-overhead": {**OURS, "options": {"emitter": "fx", "cuda_graphs": 16}},
 }
 _NO_GUARDS: Settings = {"guard_filter_fn": torch.compiler.skip_guard_on_all_nn_modules_unsafe}
 UNGUARDED_SIDES: Mapping[str, Settings] = {
     "stock, reduce-overhead, modules not guarded": {"options": {"triton.cudagraphs": True, **_NO_GUARDS}},
-    "ours, reduce-overhead, modules not guarded": {**OURS, "options": {"recordings": 16, **_NO_GUARDS}},
+    "ours, reduce-overhead, modules not guarded": {**OURS, "options": {"cuda_graphs": 16, **_NO_GUARDS}},
 }
 """With an option of torch's, for callers that do not change their modules."""
 SPLIT_SIDES: Mapping[str, Settings] = {
     "ours, split matmuls": {**OURS, "options": {"matmuls": "split"}},
-    "ours, reduce-overhead, split matmuls": {**OURS, "options": {"matmuls": "split", "recordings": 16}},
+    "ours, reduce-overhead, split matmuls": {**OURS, "options": {"matmuls": "split", "cuda_graphs": 16}},
 }
 """The model with matmuls to split: those of the 48 layers sum 64 elements, and 8 x 256 tokens are too many
 rows.

@@ -37,8 +37,8 @@ SIDES: Mapping[str, Mapping[str, Any]] = {
     "ours": ours(),
     "ours, FX": ours(emitter="fx"),
     "ours, lowered": ours(passes=_LOWERED),
-    "ours, graphs": ours(passes=_GRAPHS, recordings=4),
-    "ours, lowered, graphs": ours(passes=f"lower-collectives,{_GRAPHS},plan-memory", recordings=4),
+    "ours, graphs": ours(passes=_GRAPHS, cuda_graphs=4),
+    "ours, lowered, graphs": ours(passes=f"lower-collectives,{_GRAPHS},plan-memory", cuda_graphs=4),
 }
 FUSED = "ours, fused matmuls"
 

@@ -52,7 +52,7 @@ func @small(%c: f32[s0]) captures(s0) {
   return %r
 }
 
-func @graph(%d: f32[s0]) captures(s0) recordable {
+func @graph(%d: f32[s0]) captures(s0) replayable {
   %r = call aten::neg(%d) : f32[s0]  #4
   return %r
 }

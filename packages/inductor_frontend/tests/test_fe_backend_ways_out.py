@@ -25,7 +25,7 @@ KNOWN = {f.name for f in dataclasses.fields(CaptureOptions)} | {
     "emitter",
     "persistent_buffers",
     "passes",
-    "recordings",
+    "cuda_graphs",
     "tune",
 }
 
@@ -53,10 +53,10 @@ def refused(options: dict[str, Any], *parts: str) -> None:
     ],
 )
 def test_modes_of_inductor(mode: str, chosen: tuple[object, ...]) -> None:
-    """They imply options, and also work on a CPU, where nothing is recorded."""
+    """They imply options, and also work on a CPU, where nothing is captured."""
     options = BackendOptions.parse({}, mode)
     assert (
-        options.recordings,
+        options.cuda_graphs,
         options.capture.matmuls,
         options.capture.multi_kernels,
         options.tune,
@@ -66,25 +66,25 @@ def test_modes_of_inductor(mode: str, chosen: tuple[object, ...]) -> None:
 
 
 def test_options_go_before_modes() -> None:
-    assert BackendOptions.parse({"recordings": 3}, "max-autotune").recordings == 3
-    assert BackendOptions.parse({"triton.cudagraphs": True}).recordings == 16
-    assert BackendOptions.parse({"triton.cudagraphs": False}, "reduce-overhead").recordings == 0
+    assert BackendOptions.parse({"cuda_graphs": 3}, "max-autotune").cuda_graphs == 3
+    assert BackendOptions.parse({"triton.cudagraphs": True}).cuda_graphs == 16
+    assert BackendOptions.parse({"triton.cudagraphs": False}, "reduce-overhead").cuda_graphs == 0
     with torch._inductor.config.patch({"triton.cudagraphs": True}):
-        assert BackendOptions.parse({}).recordings == 16
-        assert BackendOptions.parse({"recordings": 0}).recordings == 0
+        assert BackendOptions.parse({}).cuda_graphs == 16
+        assert BackendOptions.parse({"cuda_graphs": 0}).cuda_graphs == 0
 
 
 def test_emitters_that_cannot() -> None:
     options = BackendOptions.parse({"tune": True, "emitter": "cpp"})
     with pytest.raises(CaptureError, match=r"(?s)FE103.*'tune': the emitter 'cpp' cannot.*python"):
         options.find_emitter()
-    refused({"recordings": True}, "'recordings' is True", "0 for none")
-    refused({"recordings": -1}, "'recordings' is -1")
+    refused({"cuda_graphs": True}, "'cuda_graphs' is True", "0 for none")
+    refused({"cuda_graphs": -1}, "'cuda_graphs' is -1")
 
 
-def test_each_emitter_says_what_it_records() -> None:
+def test_each_emitter_says_what_it_captures() -> None:
     pipelines = {
-        name: BackendOptions.parse({"emitter": name, "recordings": 4, "passes": "strip-debug"}).pipeline
+        name: BackendOptions.parse({"emitter": name, "cuda_graphs": 4, "passes": "strip-debug"}).pipeline
         for name in ("python", "fx", "cpp")
     }
     assert pipelines == {
@@ -100,7 +100,7 @@ def test_memory_of_programs_for_a_gpu_is_planned() -> None:
         {"planned_memory": False},
         {"persistent_buffers": True},
         {"passes": "strip-debug"},
-        {"recordings": 4},
+        {"cuda_graphs": 4},
     )
     assert BackendOptions.parse({}).pipeline == "plan-memory"
     assert [BackendOptions.parse(o).pipeline for o in others] == [
@@ -184,7 +184,7 @@ def test_each_option_that_a_capture_sets_is_named_with_its_way_out() -> None:
         {"triton.cudagraph_skip_dynamic_graphs": True, "size-asserts": False, "speed": 11},
         "wrapper_ir sets itself: size-asserts, triton.cudagraph_skip_dynamic_graphs\n",
         "\n  size-asserts: `layout_asserts`",
-        '\n  triton.cudagraph_skip_dynamic_graphs: `options={"recordings": N}`',
+        '\n  triton.cudagraph_skip_dynamic_graphs: `options={"cuda_graphs": N}`',
     )
     refused({"memory_planning": True}, 'memory_planning: `options={"passes": "plan-memory"}` plans')
 
@@ -217,7 +217,7 @@ def test_what_messages_name_exists() -> None:
 class Recording:
     """The emitter `python`, which records the sources of the kernels that it compiled."""
 
-    name: str = "recording"
+    name: str = "graph"
     sources: list[str] = field(default_factory=list)
 
     def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> CompiledProgram:

@@ -134,7 +134,7 @@ def test_spare_buffers_belong_to_a_key() -> None:
     assert [pool.take(1), pool.take(1), pool.take(2)] == [0, 1, 2]
     pool.give(1, 0)
     assert [pool.take(2), pool.take(1), pool.take(1)] == [3, 0, 4]
-    pool.give(None, 4)  # recorded into a graph
+    pool.give(None, 4)  # captured into a graph
     assert pool.take(None) == 5
 
 

@@ -53,15 +53,15 @@ class CppEmitter:
         return replace(self, options=replace(self.options, persistent_buffers=True))
 
     @property
-    def recording_passes(self) -> str:
-        """Passes before recording: the shim cannot record operators that allocate, and a recording owns
+    def cuda_graph_passes(self) -> str:
+        """Passes before capture: the shim cannot capture operators that allocate, and a graph owns
         its memory.
         """
         return "cuda-graphs{own_memory=true},plan-memory"
 
-    def with_recordings(self, limit: int) -> CppEmitter:
-        """See `wrapper_ir.plugins.protocols.RecordingEmitter`."""
-        return replace(self, options=replace(self.options, recordings=limit))
+    def with_cuda_graphs(self, limit: int) -> CppEmitter:
+        """See `wrapper_ir.plugins.protocols.CudaGraphEmitter`."""
+        return replace(self, options=replace(self.options, cuda_graphs=limit))
 
     def emit(self, artifact: Artifact) -> Sources:
         """Emits sources, as `cpp_wrapper.emit` does."""

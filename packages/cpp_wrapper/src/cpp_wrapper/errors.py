@@ -33,7 +33,7 @@ A released code never changes its meaning:
 | CPP592 | DeviceError  | a library has no code for the device's architecture                  |
 | CPP593 | LaunchError  | a launch whose grid, address or number its kernel does not take      |
 | CPP594 | EmitError    | a kernel has no code for an architecture                             |
-| CPP595 | (a warning)  | a function runs as it is, since it cannot be recorded as a CUDA graph |
+| CPP595 | (a warning)  | a function runs as it is, since it cannot be captured as a CUDA graph |
 | CPP530 | ConstantError | values for constants that are unknown, missing, or of another type  |
 | CPP531 | ConstantError | there is no second set of constants to swap in                      |
 | CPP610 | OutputError  | a tensor of the caller cannot take an output                         |

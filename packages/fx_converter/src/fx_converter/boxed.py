@@ -23,13 +23,13 @@ from fx_converter.failures import explained_boxed
 from fx_converter.nodes import Argument, Boxed, Target
 from fx_converter.persistent import PersistentNodes
 from fx_converter.straight_line import Line, StraightLine, indented
-from fx_converter.targets.control import RecordingFacts
+from fx_converter.targets.control import ReplayFacts
 from fx_converter.windows import constant_windows
 from wrapper_ir import ir
 from wrapper_ir.analysis.repeatable import DROPOUT, repeats_on
 from wrapper_ir.plugins.emitted import LineOrigin
 from wrapper_ir.support.collection import paused_collection
-from wrapper_ir_runtime import RECORDERS, BufferPool
+from wrapper_ir_runtime import DEVICE_GRAPHS, BufferPool
 from wrapper_ir_torch import FAST_VIEW, TorchGraphs, repeated_operator
 
 _CONVENTION = LineOrigin(note="the flat calling convention")
@@ -40,7 +40,7 @@ _AROUND = LineOrigin(note="memory, devices and streams around the ops")
 class BoxedSource:
     """The text of a function `run`, the origin of each line, and the objects that the text refers to by name.
 
-    `recorded` maps such names to the functions that a device records; `facts` are those of a recorded
+    `graphed` maps such names to the functions that a device captures; `facts` are those of a captured
     function (see `targets.replay`).
     """
 
@@ -48,8 +48,8 @@ class BoxedSource:
     text: str
     origins: tuple[LineOrigin, ...]
     scope: dict[str, object]
-    recorded: Mapping[str, BoxedSource]
-    facts: RecordingFacts | None = None
+    graphed: Mapping[str, BoxedSource]
+    facts: ReplayFacts | None = None
 
     @property
     def run(self) -> FunctionType:
@@ -58,17 +58,17 @@ class BoxedSource:
 
 
 def boxed_call(
-    module: fx.GraphModule, persistent: PersistentNodes | None = None, recordings: int = 0
+    module: fx.GraphModule, persistent: PersistentNodes | None = None, cuda_graphs: int = 0
 ) -> Boxed:
     """Returns a callable over flat arguments, without autograd and autocast. It uses the module's graph and
-    attributes at the time of this call. `persistent`: nodes whose tensors exist before a call. `recordings`:
-    the maximal number of concurrent recordings of a function that a device can record."""
-    return boxed_function(boxed_text(module, persistent, recordings), recordings)
+    attributes at the time of this call. `persistent`: nodes whose tensors exist before a call. `cuda_graphs`:
+    the maximal number of concurrent graphs of a function that a device can capture."""
+    return boxed_function(boxed_text(module, persistent, cuda_graphs), cuda_graphs)
 
 
-def boxed_function(source: BoxedSource, recordings: int = 0) -> Boxed:
+def boxed_function(source: BoxedSource, cuda_graphs: int = 0) -> Boxed:
     """Compiles a text; the callable has it as its attribute `source`."""
-    _make_recorders(source, recordings)
+    _make_graphs(source, cuda_graphs)
     file = f"<boxed {source.name} {id(source):x}>"
     linecache.cache[file] = (len(source.text), None, source.text.splitlines(True), file)
     exec(compile(source.text, file, "exec"), source.scope)
@@ -88,11 +88,11 @@ def boxed_function(source: BoxedSource, recordings: int = 0) -> Boxed:
 
 
 def boxed_source(
-    module: fx.GraphModule, persistent: PersistentNodes | None = None, recordings: int = 0
+    module: fx.GraphModule, persistent: PersistentNodes | None = None, cuda_graphs: int = 0
 ) -> tuple[str, dict[str, object]]:
     """Returns the text, and the objects that it refers to by name."""
-    source = boxed_text(module, persistent, recordings)
-    _make_recorders(source, recordings)
+    source = boxed_text(module, persistent, cuda_graphs)
+    _make_graphs(source, cuda_graphs)
     return source.text, source.scope
 
 
@@ -100,36 +100,36 @@ def boxed_source(
 def boxed_text(
     module: fx.GraphModule,
     persistent: PersistentNodes | None = None,
-    recordings: int = 0,
-    facts: RecordingFacts | None = None,
+    cuda_graphs: int = 0,
+    facts: ReplayFacts | None = None,
     *,
     repeats: bool = False,
 ) -> BoxedSource:
-    """Returns the text of a graph module without running anything. The recorders of functions are not among
+    """Returns the text of a graph module without running anything. Graphed functions are not among
     its objects yet. `repeats`: operators that only launch kernels are called through functions that launch
     them again."""
-    writer = _Writer(module, persistent, recordings, repeats)
+    writer = _Writer(module, persistent, cuda_graphs, repeats)
     lines = writer.lines()
     return BoxedSource(
         name=type(module).__name__,
         text="".join(f"{line}\n" for line, _ in lines),
         origins=tuple(origin for _, origin in lines),
         scope=writer.scope,
-        recorded=writer.recorded,
+        graphed=writer.graphed,
         facts=facts,
     )
 
 
-def _make_recorders(source: BoxedSource, recordings: int) -> None:
-    """Adds the recorders of functions to the objects of a text."""
-    for name, inner in source.recorded.items():
+def _make_graphs(source: BoxedSource, cuda_graphs: int) -> None:
+    """Adds graphed functions to the objects of a text."""
+    for name, inner in source.graphed.items():
         if inner.facts is None:
-            raise AssertionError(f"{name} has no facts of a recording")
+            raise AssertionError(f"{name} has no facts for its capture")
         function, device, _, tensors, static, written, given = inner.facts
-        source.scope[name] = RECORDERS.get(device, TorchGraphs).recorded(
+        source.scope[name] = DEVICE_GRAPHS.get(device, TorchGraphs).graphed(
             _over_lists(boxed_function(inner)),
             function,
-            limit=recordings,
+            limit=cuda_graphs,
             tensors=tensors,
             static=static,
             written=written,
@@ -151,7 +151,7 @@ def _over_lists(run: Boxed) -> Callable[..., tuple[Any, ...]]:  # Any: see Boxed
 
 class _Writer(StraightLine):
     def __init__(
-        self, module: fx.GraphModule, persistent: PersistentNodes | None, recordings: int, repeats: bool
+        self, module: fx.GraphModule, persistent: PersistentNodes | None, cuda_graphs: int, repeats: bool
     ) -> None:
         super().__init__(list(module.graph.nodes))
         self._repeats = repeats
@@ -159,10 +159,10 @@ class _Writer(StraightLine):
         """Functions that repeat operators, by operator and device."""
         self._module = module
         self._persistent = persistent
-        self._recordings = recordings
+        self._cuda_graphs = cuda_graphs
         self._give = ""
         """The line that returns the persistent buffers to their pool."""
-        self.recorded: dict[str, BoxedSource] = {}
+        self.graphed: dict[str, BoxedSource] = {}
         self._resizers: list[str] = []
         """Names of the functions that resize blocks, by the number of the block."""
         self._fixed = self._constant_views()
@@ -236,16 +236,16 @@ class _Writer(StraightLine):
         ]
 
     def call(self, node: fx.Node) -> str:
-        """See `StraightLine`. A recorder takes the function's arguments in a list, then the symbols that the
-        function captures."""
-        if not self._recordings or node.target not in (targets.replay, targets.replay_effect):
+        """See `StraightLine`. A graphed function takes its arguments in a list, then the symbols that it
+        captures."""
+        if not self._cuda_graphs or node.target not in (targets.replay, targets.replay_effect):
             return super().call(node)
         arguments: Any = node.args  # Any: in the structure of `targets.replay`
         facts, module, name, *operands = arguments
         count = facts[2]
         replay = self.name(f"replay_{name}")
         function = cast("fx.GraphModule", self._lookup(str(module.target)))  # see graph/control.py
-        self.recorded[replay] = boxed_text(function, facts=facts, repeats=self._repeats)
+        self.graphed[replay] = boxed_text(function, facts=facts, repeats=self._repeats)
         texts = [self.repr(x) for x in operands]
         box = f"[{', '.join(texts[:count])}]"
         return f"{replay}({', '.join([box, *texts[count:]])})"

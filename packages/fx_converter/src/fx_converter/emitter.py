@@ -46,7 +46,7 @@ def compile(
     options = replace(options or FxOptions(), convention="flat")
     compiler = find_compiler(artifact.program.target.device.type, options.compilers)
     if compiler is None:
-        boxed = boxed_function(_straight_line(artifact, options, analyses), options.recordings)
+        boxed = boxed_function(_straight_line(artifact, options, analyses), options.cuda_graphs)
     else:
         boxed = _boxed(compiler.compile_graph(convert(artifact, options, analyses)))
     files = artifact.mapped_files()
@@ -67,7 +67,7 @@ def _straight_line(
     module = convert_as(artifact, options, analyses, original=original, is_run=is_run)
     persistent = persistent_nodes(module.graph, artifact.program, is_held=options.persistent_buffers)
     repeats = options.repeated_operators and is_run
-    return boxed_text(module, persistent, options.recordings, repeats=repeats)
+    return boxed_text(module, persistent, options.cuda_graphs, repeats=repeats)
 
 
 def _watched(boxed: Boxed, files: Sequence[MappedFile]) -> Boxed:
@@ -143,13 +143,13 @@ class FxEmitter:
         return replace(self, options=replace(self.options, persistent_buffers=True))
 
     @property
-    def recording_passes(self) -> str:
-        """See `wrapper_ir.plugins.protocols.RecordingEmitter`."""
+    def cuda_graph_passes(self) -> str:
+        """See `wrapper_ir.plugins.protocols.CudaGraphEmitter`."""
         return "cuda-graphs{donated=true},reuse-in-place"
 
-    def with_recordings(self, limit: int) -> FxEmitter:
-        """See `wrapper_ir.plugins.protocols.RecordingEmitter`."""
-        return replace(self, options=replace(self.options, recordings=limit))
+    def with_cuda_graphs(self, limit: int) -> FxEmitter:
+        """See `wrapper_ir.plugins.protocols.CudaGraphEmitter`."""
+        return replace(self, options=replace(self.options, cuda_graphs=limit))
 
     def with_tuning(self) -> FxEmitter:
         """See `wrapper_ir.plugins.protocols.TuningEmitter`."""

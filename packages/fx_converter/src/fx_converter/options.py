@@ -34,11 +34,11 @@ class FxOptions:
     its recorded choices, or else first configs. `compilers` are the compilers that `compile` passes graphs
     to, by type of device; None uses the installed ones. `forbid`: classes of ops that a graph must not have
     (ConvertError FX106). `persistent_buffers`: compiled programs keep the memory of intermediate results of
-    fixed sizes between calls, for each stream, unless a compiler receives the graph. `recordings`: the
-    maximal number of concurrent recordings of a recordable function, if calls are "direct" (see
-    `wrapper_ir_runtime.Recorded`); 0 records none. `repeated_operators`: compiled programs launch the kernels
-    of attention and matrix products on a GPU again without torch if address and layout of their operands
-    equal those of an earlier call (see `wrapper_ir_torch.repeated_operator`). `guarded`: properties of inputs
+    fixed sizes between calls, for each stream, unless a compiler receives the graph. `cuda_graphs`: the
+    maximal number of concurrent graphs of a replayable function, if calls are "direct" (see
+    `wrapper_ir_runtime.GraphedFunction`); 0 captures none. `repeated_operators`: compiled programs launch
+    the kernels of attention and matrix products on a GPU again without torch if address and layout of their
+    operands equal those of an earlier call (see `wrapper_ir_torch.repeated_operator`). `guarded`: properties of inputs
     that the caller checks. `operators`: the operators that a program, or the graph of a file, may call
     (`NotSupportedError` WIR917). Raises ConvertError FX103 for other values.
     """
@@ -53,7 +53,7 @@ class FxOptions:
     compilers: Mapping[str, GraphCompiler] | None = None
     forbid: Collection[type[ir.OpBase]] = ()
     persistent_buffers: bool = False
-    recordings: int = 16
+    cuda_graphs: int = 16
     repeated_operators: bool = True
     guarded: ir.Guarded = ir.NOT_GUARDED
     operators: OperatorPolicy = DEFAULT_OPERATORS

@@ -62,7 +62,7 @@ class PersistentNodes:
 
     def key(self) -> Callable[[], int | None]:
         """Returns the function that identifies the order of calls that may share a set: the current stream,
-        or None while it is recorded into a graph, whose memory is exclusive."""
+        or None while it is captured into a graph, whose memory is exclusive."""
         return _no_stream if self.device == ir.CPU else partial(_stream, self.device.index or 0)
 
 

@@ -63,7 +63,7 @@ def _parts(source: BoxedSource) -> Iterator[tuple[str, _Part]]:
 
 
 def _called(source: BoxedSource, visited: set[int]) -> Iterator[_Part]:
-    for inner in source.recorded.values():
+    for inner in source.graphed.values():
         yield inner
         yield from _called(inner, visited)
     for value in source.scope.values():

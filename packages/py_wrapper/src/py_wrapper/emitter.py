@@ -119,13 +119,13 @@ class PythonEmitter:
         return replace(self, options=replace(self.options, persistent_buffers=True))
 
     @property
-    def recording_passes(self) -> str:
-        """See `wrapper_ir.plugins.protocols.RecordingEmitter`."""
+    def cuda_graph_passes(self) -> str:
+        """See `wrapper_ir.plugins.protocols.CudaGraphEmitter`."""
         return "cuda-graphs{donated=true},reuse-in-place"
 
-    def with_recordings(self, limit: int) -> PythonEmitter:
-        """See `wrapper_ir.plugins.protocols.RecordingEmitter`."""
-        return replace(self, options=replace(self.options, recordings=limit))
+    def with_cuda_graphs(self, limit: int) -> PythonEmitter:
+        """See `wrapper_ir.plugins.protocols.CudaGraphEmitter`."""
+        return replace(self, options=replace(self.options, cuda_graphs=limit))
 
     def with_tuning(self) -> PythonEmitter:
         """See `wrapper_ir.plugins.protocols.TuningEmitter`."""

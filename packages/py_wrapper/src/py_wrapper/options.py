@@ -18,8 +18,8 @@ class PyOptions:
     `comments` writes source ops above the lines that compute them. `check_results` compares layouts of
     results that operators allocate with their declared types. `persistent_buffers` keeps the memory of
     intermediate results of fixed sizes between calls, for each stream: calls neither allocate nor create
-    views, and the memory is not freed in between. `recordings` is the maximal number of concurrent recordings
-    of a recordable function, on a device that records (see `wrapper_ir_runtime.Recorded`); 0 records none.
+    views, and the memory is not freed in between. `cuda_graphs` is the maximal number of concurrent graphs
+    of a replayable function, on a GPU (see `wrapper_ir_runtime.GraphedFunction`); 0 captures none.
     `repeated_operators`: the kernels of matrix products and attention on a GPU are launched again without
     torch if address and layout of their operands equal those of an earlier call (see
     `wrapper_ir_torch.repeated_operator`). `poison` fills uninitialized and freed storages with this byte, for
@@ -33,7 +33,7 @@ class PyOptions:
     comments: bool = True
     check_results: bool = True
     persistent_buffers: bool = False
-    recordings: int = 16
+    cuda_graphs: int = 16
     repeated_operators: bool = True
     poison: int | None = None
     cache_folder: Path | None = None

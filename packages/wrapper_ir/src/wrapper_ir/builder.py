@@ -44,7 +44,7 @@ class FunctionBuilder:
         self.ops: list[ir.Op] = []
         self.prov: ir.Provenance = ir.UNKNOWN
         """Provenance of ops appended from now on."""
-        self.recordable = False
+        self.replayable = False
         """See `Function`."""
         self._params: list[ir.Param] = []
         self._captures: dict[str, None] = {}
@@ -224,7 +224,7 @@ class FunctionBuilder:
             params=tuple(self._params),
             body=tuple(self.ops),
             captures=tuple(self._captures),
-            recordable=self.recordable,
+            replayable=self.replayable,
         )
         _ = function.returns
         return function

@@ -76,7 +76,7 @@ class StoreWarning(RuntimeWarning):
 
 
 class DebugWarning(RuntimeWarning):
-    """Values are not shown because a filter matches nothing (WIR806) or a device records the function
+    """Values are not shown because a filter matches nothing (WIR806) or a device captures the function
     (WIR807). `code` is stable."""
 
     def __init__(self, code: str, message: str) -> None:

@@ -265,7 +265,7 @@ def test_recursion_ends() -> None:
 
 def test_every_tag_has_a_meaning() -> None:
     """Checks that each tag is an effect class, or one of those for aliasing, calling and recording."""
-    others = {ir.ExternTag.MAY_ALIAS, ir.ExternTag.PYTHON_ONLY, ir.ExternTag.UNRECORDABLE}
+    others = {ir.ExternTag.MAY_ALIAS, ir.ExternTag.PYTHON_ONLY, ir.ExternTag.CUDAGRAPH_UNSAFE}
     assert set(_TAG_CLASS) == set(ir.ExternTag) - others
     assert set(_TAG_CLASS.values()) <= set(ir.EffectClass)
 

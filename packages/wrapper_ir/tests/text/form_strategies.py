@@ -318,5 +318,5 @@ def _function(draw: Draw, outer: _Scope) -> ir.Function:
     captures = draw(st.lists(st.sampled_from(sorted(outer.symbols)), max_size=2)) if outer.symbols else []
     body = tuple(op for _ in range(draw(st.integers(0, 4))) for op in scope.ops())
     return ir.Function(
-        name=draw(names), params=params, captures=tuple(captures), recordable=draw(st.booleans()), body=body
+        name=draw(names), params=params, captures=tuple(captures), replayable=draw(st.booleans()), body=body
     )

@@ -20,7 +20,7 @@ from wrapper_ir_lowering.constants import HoistedWindows, reads_files, shared_by
 from wrapper_ir_lowering.options import LoweringOptions
 from wrapper_ir_lowering.persistent import plan_persistent, plan_windows
 from wrapper_ir_lowering.plan import Plan
-from wrapper_ir_lowering.recording import plan_recording
+from wrapper_ir_lowering.replay import plan_replay
 from wrapper_ir_lowering.rules.checks import check_arguments, prologue
 from wrapper_ir_lowering.rules.rebinding import check_constants, check_rebound
 from wrapper_ir_lowering.rules.table import steps_of
@@ -116,7 +116,7 @@ class _Lowering:
             is_main=is_main,
             windows=windows,
             persistent=state.persistent,
-            recording=plan_recording(function, self._analyses),
+            replay=plan_replay(function, self._analyses),
         )
         return lowered
 

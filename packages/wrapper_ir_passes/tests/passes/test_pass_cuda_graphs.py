@@ -1,4 +1,4 @@
-"""`cuda-graphs`: regions that become recordable functions, and the reasons against the rest."""
+"""`cuda-graphs`: regions that become replayable functions, and the reasons against the rest."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ extern "aten::relu(Tensor self) -> Tensor"
 extern "aten::relu_(Tensor(a!) self) -> Tensor(a!)"
 extern "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"
 extern "aten::nonzero(Tensor self) -> Tensor"
-extern "mine::reads(Tensor self) -> Tensor" tags(unrecordable)
+extern "mine::reads(Tensor self) -> Tensor" tags(cudagraph_unsafe)
 extern "mine::group(Tensor self) -> Tensor" tags(collective)
 
 """
@@ -64,7 +64,7 @@ def test_a_whole_program() -> None:
   return %z
 }
 
-func @graph_0(%x: f32[s0, 8], %p: static f32[8]) captures(s0) recordable {
+func @graph_0(%x: f32[s0, 8], %p: static f32[8]) captures(s0) replayable {
   %y = alloc f32[s0, 8]
   call aten::add.out(%x, %w, out=%y)
   drop %x
@@ -113,7 +113,7 @@ def test_memory_between_regions() -> None:
   return %b, %d, %e, %h
 }
 
-func @graph_0(%x: f32[8]) recordable {
+func @graph_0(%x: f32[8]) replayable {
   %a = alloc f32[8]
   call aten::add.out(%x, %w, out=%a)
   drop %x
@@ -122,7 +122,7 @@ func @graph_0(%x: f32[8]) recordable {
   return %b, %a.s.bytes
 }
 
-func @graph_1(%c: static f32[4], %b: static f32[8], %x: f32[8]) recordable {
+func @graph_1(%c: static f32[4], %b: static f32[8], %x: f32[8]) replayable {
   %d = call aten::relu(%c) : f32[4]
   drop %c
   call aten::relu_(%b)
@@ -145,7 +145,7 @@ def test_views_of_memory_that_is_written_share_an_address() -> None:
   return %y, %h
 }
 """)
-    assert "func @graph_0(%x: static f32[8], %a: static f32[4]) recordable {" in text(program)
+    assert "func @graph_0(%x: static f32[8], %a: static f32[4]) replayable {" in text(program)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_views_of_memory_that_is_written_share_an_address() -> None:
     [
         ("%h = call aten::relu(%host) : f32[8] @cpu", "... is on cpu"),
         ("copy %x, %host", "... is on cpu"),
-        ("%h = call mine::reads(%x) : f32[8]", "mine::reads is marked as one that cannot be recorded"),
+        ("%h = call mine::reads(%x) : f32[8]", "mine::reads is marked as one that cannot be captured"),
         ("%h = call mine::group(%x) : f32[8]", "it communicates with other processes"),
         ("debug names %x", "the host waits for the device here"),
         ("resize_storage %x, 32", "the storage of ... is another after it"),
@@ -175,11 +175,11 @@ def test_what_splits(op: str, why: str, caplog: pytest.LogCaptureFixture) -> Non
 """
     with caplog.at_level(logging.INFO, "wrapper_ir_passes"):
         program = graphs(body)
-    assert [f.recordable for f in program.functions] == [False, True, True]
+    assert [f.replayable for f in program.functions] == [False, True, True]
     assert f": {why}" in "\n".join(r.getMessage() for r in caplog.records)
     stats = program_stats(program)
-    assert stats.recorded == 2
-    assert why in stats.not_recorded
+    assert stats.replayable == 2
+    assert why in stats.not_replayed
 
 
 def test_options() -> None:
@@ -194,7 +194,7 @@ def test_options() -> None:
 }
 """
     assert len(graphs(body).functions) == 1
-    assert "captures(u0) recordable" in text(graphs(body, "cuda-graphs{unbacked=true}"))
+    assert "captures(u0) replayable" in text(graphs(body, "cuda-graphs{unbacked=true}"))
     assert len(graphs(body, "cuda-graphs{collectives=true}").functions) == 2
     assert len(graphs(body, "cuda-graphs{least=1}").functions) == 2
 
@@ -217,17 +217,17 @@ func @main(%x: f32[8, 8]) {
 }
 """
     whole = graphs(MATMUL + body)
-    assert [f.recordable for f in whole.functions] == [False, True]
+    assert [f.replayable for f in whole.functions] == [False, True]
     stats = program_stats(whole)
     assert stats.foreign_memory == {"graph_0": "aten::relu allocates memory of its own"}
-    assert ("  @graph_0 not recorded in C++", "aten::relu allocates memory of its own") in list(stats.rows())
+    assert ("  @graph_0 not captured in C++", "aten::relu allocates memory of its own") in list(stats.rows())
     split = graphs(MATMUL + body, "cuda-graphs{own_memory=true}")
-    assert [f.recordable for f in split.functions] == [False, True, True]
+    assert [f.replayable for f in split.functions] == [False, True, True]
     assert not program_stats(split).foreign_memory
 
 
-def test_memory_of_a_group_stays_out_where_recordings_have_their_own() -> None:
-    """The group may release it while a recording still uses it."""
+def test_memory_of_a_group_stays_out_where_graphs_have_their_own() -> None:
+    """The group may release it while a graph still uses it."""
     body = """
 func @main(%x: f32[8, 8]) {
   %a = alloc f32[8, 8]
@@ -244,11 +244,11 @@ func @main(%x: f32[8, 8]) {
 }
 """
     whole = graphs(MATMUL + body)
-    assert [f.recordable for f in whole.functions] == [False, True]
+    assert [f.replayable for f in whole.functions] == [False, True]
     why = "%s is memory of a process group, which may release it"
     assert program_stats(whole).foreign_memory == {"graph_0": why}
     split = graphs(MATMUL + body, "cuda-graphs{own_memory=true}")
-    assert [f.recordable for f in split.functions] == [False, True, True]
+    assert [f.replayable for f in split.functions] == [False, True, True]
     assert "%s = alloc_storage" in text(split).partition("func @graph_0")[0]
 
 
@@ -273,7 +273,7 @@ def test_pools_of_several_regions_split() -> None:
     ]
     later = graphs(body, "plan-memory{slack=100},cuda-graphs")
     assert len(later.functions) < len(program.functions)
-    assert "... is a pool of several regions" in program_stats(later).not_recorded
+    assert "... is a pool of several regions" in program_stats(later).not_replayed
 
 
 def test_branches_by_sizes_are_part_of_a_region() -> None:
@@ -299,7 +299,7 @@ func @right(%x: f32[s0]) captures(s0) {
 """
     program = graphs(main + branches)
     assert "call_subgraph @graph_0(%x) : f32[s0]" in text(program)
-    assert "captures(s0) recordable" in text(program)
+    assert "captures(s0) replayable" in text(program)
     unsafe = graphs(main + branches.replace("aten::relu", "mine::reads"))
     assert len(unsafe.functions) == 3
 
@@ -327,7 +327,7 @@ def test_donated_arguments_are_the_regions_to_end() -> None:
     %z: static f32[8],
     %half: static f32[4],
     %b: static f32[8],
-) recordable {
+) replayable {
   %1 = call aten::relu(%x) : f32[8]
   free %x
   %2 = call aten::relu(%y) : f32[8]

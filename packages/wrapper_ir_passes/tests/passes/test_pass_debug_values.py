@@ -142,7 +142,7 @@ def test_other_streams_are_waited_for() -> None:
     assert 'debug print after launch "aten::copy_" %a' in printed
 
 
-def test_a_recorded_function_says_so() -> None:
+def test_a_captured_function_says_so() -> None:
     text = (
         HEAD[: HEAD.index("kernel cpp")].replace("TARGET", CUDA)
         + """func @main(%x: f32[8]) {
@@ -150,14 +150,14 @@ def test_a_recorded_function_says_so() -> None:
   return %y
 }
 
-func @step(%x: f32[8]) recordable {
+func @step(%x: f32[8]) replayable {
   %y = alloc f32[8]
   copy %y, %x
   return %y
 }
 """
     )
-    with pytest.warns(DebugWarning, match=r"\[WIR807\] @step: recorded by a device"):
+    with pytest.warns(DebugWarning, match=r"\[WIR807\] @step: captured by a device"):
         program = run_pipeline(parse_program(text), "debug-values")
     assert print_program(program).count("debug ") == 2
 

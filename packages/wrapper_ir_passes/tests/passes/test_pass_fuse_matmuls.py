@@ -386,7 +386,7 @@ def test_off_unless_asked_for() -> None:
 
 
 def test_what_is_said_of_the_operators() -> None:
-    """Recordings must not keep this memory, which torch may release; processes that share it are compared."""
+    """Graphs must not keep this memory, which torch may release; processes that share it are compared."""
     program = _program(MATMUL + SCATTER, "%s")
     result = _fused(program)
     (extern,) = (e for e in result.externs if "fused" in e.name)

@@ -284,8 +284,8 @@ def test_sizes_that_only_the_callee_knows_stay_there() -> None:
     assert run_pipeline(program, "plan-memory{slack=100}") == program
 
 
-def test_recorded_functions_allocate_their_own() -> None:
-    """Replays need their memory at the recorded addresses."""
+def test_captured_functions_allocate_their_own() -> None:
+    """Replays need their memory at the addresses of the capture."""
     text = """wir 0.3
 target cuda:0 arch "sm_90"
 
@@ -302,10 +302,10 @@ func @f(%x: f32[64], %y: f32[64]) RECORD{
   return
 }
 """
-    for recordable in (False, True):
-        program = derive_frees(parse_program(text.replace("RECORD", "recordable " * recordable)))
+    for replayable in (False, True):
+        program = derive_frees(parse_program(text.replace("RECORD", "replayable " * replayable)))
         planned = run_pipeline(program, "plan-memory")
-        assert ("storage(" in print_program(planned)) is not recordable
+        assert ("storage(" in print_program(planned)) is not replayable
 
 
 @pytest.mark.parametrize("text", [BRANCHES, LOOP, NESTED, TWICE])

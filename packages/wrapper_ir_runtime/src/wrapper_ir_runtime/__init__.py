@@ -26,6 +26,7 @@ from wrapper_ir_runtime.failures import (
     select_branch,
 )
 from wrapper_ir_runtime.graph_device import GraphDevice, Span
+from wrapper_ir_runtime.graph_replay import DeviceGraphs, GraphedFunction
 from wrapper_ir_runtime.groups import ProgramGroups, TorchGroups, check_rank
 from wrapper_ir_runtime.inputs import InputGuard, StorageGuard, check_inputs
 from wrapper_ir_runtime.kernels import FindRuntime, load_kernels
@@ -33,9 +34,8 @@ from wrapper_ir_runtime.memory_pools import MEMORY_POOLS, MemoryPools, use_memor
 from wrapper_ir_runtime.model_calls import coded_call, model_call
 from wrapper_ir_runtime.parameters import REQUIRED, fail_missing
 from wrapper_ir_runtime.parts import ModuleContents, open_parts
+from wrapper_ir_runtime.process_graphs import DEVICE_GRAPHS, ProcessGraphs
 from wrapper_ir_runtime.ranks import compare_ranks
-from wrapper_ir_runtime.recorders import RECORDERS, Recorders
-from wrapper_ir_runtime.recording import Recorded, Recorder
 from wrapper_ir_runtime.results import check_apart, check_result, check_written
 from wrapper_ir_runtime.sharing import (
     apart_leaves,
@@ -58,15 +58,17 @@ from wrapper_ir_runtime.trees import (
 from wrapper_ir_runtime.watch import GROUP_WATCHES, GroupWatch, GroupWatches
 
 __all__ = [
+    "DEVICE_GRAPHS",
     "GROUP_WATCHES",
     "MEMORY_POOLS",
-    "RECORDERS",
     "REQUIRED",
     "Agreement",
     "BufferPool",
     "Convention",
+    "DeviceGraphs",
     "FindRuntime",
     "GraphDevice",
+    "GraphedFunction",
     "GroupStore",
     "GroupWatch",
     "GroupWatches",
@@ -74,11 +76,9 @@ __all__ = [
     "MemoryPools",
     "ModuleContents",
     "NumberInput",
+    "ProcessGraphs",
     "ProgramGroups",
     "PytreeContainers",
-    "Recorded",
-    "Recorder",
-    "Recorders",
     "SharedLeaf",
     "SharedStorage",
     "Span",

@@ -1,4 +1,4 @@
-"""The tensor library's interface for recordings: recording, replay and memory addresses on one device."""
+"""The tensor library's interface for CUDA graphs: capture, replay and memory addresses on one device."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Span = tuple[int, int]
 
 
 class GraphDevice(Protocol[T]):
-    """Records and replays functions on one device.
+    """Captures and replays functions on one device.
 
     `T` is the library's tensor. Lists of arguments may contain numbers as well; a device reads only the
     tensors at the given positions.
@@ -34,34 +34,34 @@ class GraphDevice(Protocol[T]):
         """Returns whether all tensors at `positions` are on this device."""
 
     def buffer(self, arg: T) -> T | None:
-        """Returns a tensor in memory of recordings with the layout of `arg`, or None if elements of `arg`
+        """Returns a tensor in memory of graphs with the layout of `arg`, or None if elements of `arg`
         overlap."""
 
     def copy(self, targets: list[T], sources: list[T]) -> None:
         """Copies tensors on the current stream."""
 
-    def record(self, run: Callable[[], Sequence[T]]) -> tuple[Callable[[], None], tuple[T, ...]]:
-        """Records the work of `run`. Returns a function that replays it, and the results of `run`.
+    def capture(self, run: Callable[[], Sequence[T]]) -> tuple[Callable[[], None], tuple[T, ...]]:
+        """Captures the work of `run`. Returns a function that replays it, and the results of `run`.
 
         If `run` raises, the error passes through and the device's state is restored. Memory that `run`
-        allocates is memory of recordings: once freed, later recordings may reuse it.
+        allocates is memory of graphs: once freed, later graphs may reuse it.
         """
 
     def warm_up(self, run: Callable[[], tuple[T, ...]]) -> tuple[T, ...]:
         """Executes `run` and returns its results.
 
-        It allocates from separate memory, which the device frees before the next recording unless it is still
+        It allocates from separate memory, which the device frees before the next capture unless it is still
         referenced.
         """
 
     def memory(self) -> Sequence[Span]:
-        """Returns all memory of recordings, in any order."""
+        """Returns all memory of graphs, in any order."""
 
     def spans(self, tensors: Sequence[T]) -> Sequence[Span]:
         """Returns the address range of each tensor's storage."""
 
     def release(self, tensor: T, args: Sequence[T]) -> list[T]:
-        """Releases the storage of a buffer or of a result to the memory of recordings, once the last
+        """Releases the storage of a buffer or of a result to the memory of graphs, once the last
         reference is gone.
 
         Returns tensors that replace `args`, which are in that storage. The storage ends with the last of them

@@ -1,5 +1,5 @@
-"""Argument uses of a recorded function, and the state of its keys: addresses of earlier calls, and
-recordings."""
+"""Argument uses of a captured function, and the state of its keys: addresses of earlier calls, and
+graphs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _STEADY = 3
 _MOVES = 32
 """Calls, consecutive or not, in which static arguments may move before they are copied instead."""
 _WARM_UPS = 3
-"""Calls with a key that may be warm-ups. If these led to no recording, later calls rarely do."""
+"""Calls with a key that may be warm-ups. If these led to no capture, later calls rarely do."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArgumentUses:
-    """Positions of a recorded function's arguments.
+    """Positions of a captured function's arguments.
 
     `tensors` are all tensors, `static` those at one address in most calls, and `written` those that the
     function writes. `given` are donated: the function ends their storages.
@@ -34,13 +34,13 @@ class ArgumentUses:
 
 @dataclass(slots=True)
 class Replay(Generic[T]):
-    """One recording and its arguments.
+    """One graph and its arguments.
 
     `addresses` are those of the bound arguments (None for others), which `fits` compares. Arguments at the
     positions `copied` are copied to `buffers`. `written` pairs a position with the buffer to copy back.
 
     `lent` are the results that a replay writes. `give` returns them to the caller, with copies at positions
-    in `owned`. `overlaps` are results of other recordings in memory that a replay writes.
+    in `owned`. `overlaps` are results of other graphs in memory that a replay writes.
     """
 
     run: Callable[[], None]
@@ -57,7 +57,7 @@ class Replay(Generic[T]):
 
 @dataclass(slots=True)
 class Key(Generic[T]):
-    """State of the calls with one key; see the table of `recording`."""
+    """State of the calls with one key; see the table of `graph_replay`."""
 
     seen: list[int | None]
     """Addresses of static arguments in the last call that was not a replay."""
@@ -69,24 +69,24 @@ class Key(Generic[T]):
     replay: Replay[T] | None = None
     refused: bool = False
     warm_ups: int = 0
-    """Calls that ran the function eagerly before a recording."""
+    """Calls that ran the function eagerly before a capture."""
 
     @property
     def may_warm_up(self) -> bool:
-        """True if an eager call may precede a recording, rather than replace one."""
+        """True if an eager call may precede a capture, rather than replace one."""
         return self.replay is None and not self.refused and self.warm_ups < _WARM_UPS
 
     def moved(self, here: list[int | None]) -> Set[int]:
         """Returns the arguments whose addresses in `here` differ from those of the last call or of the
-        recording."""
+        graph."""
         last = self.seen if self.replay is None else self.replay.addresses
         return {i for i, at in enumerate(here) if at != last[i]}
 
     def is_steady(self, here: list[int | None], fixed: Set[int], lent: Set[int]) -> bool:
-        """Returns whether a recording for these addresses is expected to be reusable.
+        """Returns whether a graph for these addresses is expected to be reusable.
 
-        That is the case if static arguments have the addresses of the previous call. For a first recording,
-        it is also enough that the moved ones are results of recordings (`lent`). Arguments that keep moving
+        That is the case if static arguments have the addresses of the previous call. For a first graph,
+        it is also enough that the moved ones are results of graphs (`lent`). Arguments that keep moving
         are copied from now on, and then count as steady, unless they are `fixed` or lent.
         """
         changed = {i for i in self.moved(here) if here[i] is not None}

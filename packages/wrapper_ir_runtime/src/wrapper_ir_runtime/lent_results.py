@@ -1,10 +1,10 @@
-"""Results of recordings that callers may reference, and the recordings that overwrite them.
+"""Results of graphs that callers may reference, and the graphs that overwrite them.
 
-All recordings of a device allocate from one pool: memory that one frees, another may use for intermediates
-and results. A replay may therefore write memory of a result of a later recording. Each recording tracks such
+All graphs of a device allocate from one pool: memory that one frees, another may use for intermediates
+and results. A replay may therefore write memory of a result of a later graph. Each graph tracks such
 results, and is replayed only while no caller references them.
 
-A recording may also take the memory of results that are its arguments: backward takes that of tensors saved
+A graph may also take the memory of results that are its arguments: backward takes that of tensors saved
 by forward. It is their last user, so its own results may be stored there. Forward's next replay then waits
 until no caller references those.
 """
@@ -20,28 +20,28 @@ from wrapper_ir_runtime.graph_device import GraphDevice, Span
 
 T = TypeVar("T")
 _PARTINGS = 2
-"""How often a function that takes memory of results may be recorded again before it stops taking any."""
+"""How often a function that takes memory of results may be captured again before it stops taking any."""
 
 
 @dataclass(slots=True, eq=False)
 class Lending:
-    """Policy of one function's recordings for results."""
+    """Policy of one function's graphs for results."""
 
     owned: frozenset[int] = frozenset()
     """Positions of results that callers receive as copies."""
     takes: bool = True
-    """Whether recordings reuse the memory of results that are donated arguments."""
+    """Whether graphs reuse the memory of results that are donated arguments."""
     partings: int = 0
-    """How often a recording that had taken memory was given up."""
+    """How often a graph that had taken memory was given up."""
 
 
 @dataclass(slots=True, eq=False)
 class LentResults(Generic[T]):
-    """Results of the replays of one recording of `function`.
+    """Results of the replays of one graph of `function`.
 
     `storages` are the arguments of `GraphDevice.holders`, `holders` its counts while no caller references a
-    result, and `spans` the address ranges. `takes` are results of other recordings whose memory this
-    recording uses.
+    result, and `spans` the address ranges. `takes` are results of other graphs whose memory this
+    graph uses.
     """
 
     device: GraphDevice[T]
@@ -54,12 +54,12 @@ class LentResults(Generic[T]):
     is_lent: bool = False
     """Whether a caller may reference a result."""
     taken: set[int] = field(default_factory=set)
-    """Positions of results whose memory another recording uses after their last use."""
+    """Positions of results whose memory another graph uses after their last use."""
     takers: list[Lending] = field(default_factory=list)
     is_stale: bool = False
-    """Whether the function is recorded again as soon as no caller references the results."""
+    """Whether the function is captured again as soon as no caller references the results."""
     _left: list[int] | None = None
-    """Positions that callers still referenced when the recording was given up; the others are gone."""
+    """Positions that callers still referenced when the graph was given up; the others are gone."""
 
     def held(self) -> Set[int]:
         """Returns the positions of results that callers reference now."""
@@ -70,12 +70,12 @@ class LentResults(Generic[T]):
         return {self._left[i] for i in positions} if self._left is not None else set(positions)
 
     def mark_stale(self) -> None:
-        """Requests a new recording once no caller references the results, since others took their memory for
+        """Requests a new graph once no caller references the results, since others took their memory for
         good."""
         self.is_stale = self.is_lent = True
 
     def part(self, *, for_good: bool = False) -> None:
-        """Marks the recording stale and limits those that took its memory.
+        """Marks the graph stale and limits those that took its memory.
 
         They may take memory again only a few times, or never if `for_good`.
         """
@@ -94,73 +94,73 @@ class LentResults(Generic[T]):
 
     @property
     def is_given_up(self) -> bool:
-        """True if the recording is gone while callers still referenced some results."""
+        """True if the graph is gone while callers still referenced some results."""
         return self._left is not None
 
 
 @dataclass(slots=True, eq=False)
 class Overlap(Generic[T]):
-    """Results of another recording; those at `positions` may be in memory that a replay writes."""
+    """Results of another graph; those at `positions` may be in memory that a replay writes."""
 
     lent: LentResults[T]
     positions: Set[int]
 
 
 @dataclass(slots=True, eq=False)
-class _Recording(Generic[T]):
+class _Graph(Generic[T]):
     lent: LentResults[T]
     memory: Sequence[Span]
     overlaps: list[Overlap[T]]
 
 
-class RecordedMemory(Generic[T]):
-    """Memory of one device's recordings: where they write, and which results callers may reference."""
+class GraphMemory(Generic[T]):
+    """Memory of one device's graphs: where they write, and which results callers may reference."""
 
     def __init__(self, device: GraphDevice[T]) -> None:
         self.device = device
-        self._recordings: list[_Recording[T]] = []
+        self._graphs: list[_Graph[T]] = []
         self._given_up: list[LentResults[T]] = []
 
     def add(
         self, function: Lending, results: tuple[T, ...], takes: Sequence[Overlap[T]]
     ) -> tuple[LentResults[T], list[Overlap[T]]]:
-        """Registers a new recording that has taken the memory of `takes`.
+        """Registers a new graph that has taken the memory of `takes`.
 
-        Returns its results, and the results of other recordings that its replays may overwrite. Later
-        recordings extend that list.
+        Returns its results, and the results of other graphs that its replays may overwrite. Later
+        graphs extend that list.
         """
         device = self.device
         storages = device.storages(results)
         spans = device.spans(results)
         lent = LentResults(device, function, takes, results, storages, device.holders(storages), spans)
-        for recording in self._recordings:
-            inside = {i for i, span in enumerate(lent.spans) if _meets(recording.memory, span)}
+        for graph in self._graphs:
+            inside = {i for i, span in enumerate(lent.spans) if _meets(graph.memory, span)}
             if inside:
-                recording.overlaps.append(Overlap(lent, inside))
+                graph.overlaps.append(Overlap(lent, inside))
         own: dict[int, set[int]] = {}
         for each in takes:
             own.setdefault(id(each.lent), set()).update(each.positions)
         self._given_up = [each for each in self._given_up if each.held()]
         overlaps = [
             Overlap(other, rest)
-            for other in (*(r.lent for r in self._recordings), *self._given_up)
+            for other in (*(r.lent for r in self._graphs), *self._given_up)
             if (rest := other.taken - own.get(id(other), set()))
         ]
-        self._recordings.append(_Recording(lent, _joined(device.memory()), overlaps))
+        self._graphs.append(_Graph(lent, _joined(device.memory()), overlaps))
         return lent, overlaps
 
     def remove(self, lent: LentResults[T]) -> None:
-        """Removes a recording except for results that callers reference. Recordings whose memory it had taken
+        """Removes a graph except for results that callers reference. Graphs whose memory it had taken
         become stale."""
         for each in lent.takes:
             each.lent.mark_stale()
-        self._recordings = [r for r in self._recordings if r.lent is not lent]
+        self._graphs = [r for r in self._graphs if r.lent is not lent]
         references = lent.held()
         lent.give_up(references)
         if references and lent.taken:
             self._given_up.append(lent)
-        for recording in self._recordings if not references else ():
-            recording.overlaps[:] = [each for each in recording.overlaps if each.lent is not lent]
+        for graph in self._graphs if not references else ():
+            graph.overlaps[:] = [each for each in graph.overlaps if each.lent is not lent]
 
     def take(
         self, function: Lending, tensors: Mapping[int, T], given: Set[int]
@@ -190,15 +190,15 @@ class RecordedMemory(Generic[T]):
         return takes, handed
 
     def lent(self, tensors: Sequence[T]) -> list[int]:
-        """Returns the positions of tensors that are results of recordings."""
+        """Returns the positions of tensors that are results of graphs."""
         results_by_span = self._by_span()
         return [i for i, span in enumerate(self.device.spans(tensors)) if span in results_by_span]
 
     def part_from(self, tensors: Sequence[T]) -> bool:
-        """Returns whether tensors are in memory that recordings may use from their beginning; marks their
+        """Returns whether tensors are in memory that graphs may use from their beginning; marks their
         lenders stale.
 
-        No recording is possible for such arguments until the lenders are recorded again.
+        No graph is possible for such arguments until the lenders are captured again.
         """
         results_by_span = self._by_span()
         results = [results_by_span[span] for span in self.device.spans(tensors) if span in results_by_span]
@@ -211,7 +211,7 @@ class RecordedMemory(Generic[T]):
         """Returns all results by address range; given-up ones only if their memory was taken."""
         return {
             span: (lent, i)
-            for lent in (*self._given_up, *(r.lent for r in self._recordings))
+            for lent in (*self._given_up, *(r.lent for r in self._graphs))
             for i, span in enumerate(lent.spans)
             if span[0] < span[1] and (i in lent.taken or not lent.is_given_up)
         }

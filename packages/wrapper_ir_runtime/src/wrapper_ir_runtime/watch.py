@@ -135,7 +135,7 @@ class GroupWatch(threading.Thread):
         limit = self._seconds * _SILENCE
         if now - status.beat_since > limit:
             return f"rank {rank} has not been heard of for {now - status.beat_since:.0f} s"
-        # The device is queried only if this process is ahead and idle: a query breaks the recording of a graph.
+        # The device is queried only if this process is ahead and idle: a query breaks the capture of a graph.
         behind = int(calls or b"0") < self._own[0]
         if behind and min(now - status.calls_since, now - self._own[1]) > limit:
             begun = f"rank {rank} has begun {int(calls)} calls, this process {self._own[0]}"

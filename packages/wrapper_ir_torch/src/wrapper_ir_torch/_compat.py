@@ -37,7 +37,7 @@ def free_storage(storage: torch.UntypedStorage) -> None:
 
 @contextmanager
 def allocating_from(pool: PoolId, device: torch.device) -> Iterator[None]:
-    """Allocates this thread's new memory on a GPU from a pool of recordings that has memory already."""
+    """Allocates this thread's new memory on a GPU from a pool of graphs that has memory already."""
     index = device.index or 0
     torch._C._cuda_beginAllocateCurrentThreadToPool(index, pool)
     try:
@@ -78,7 +78,7 @@ def caller() -> TorchCaller:
 
 
 def end_allocation(device: torch.device, pool: PoolId) -> None:
-    """Stops torch's allocator from serving recordings from this pool; raises RuntimeError if it was not
+    """Stops torch's allocator from serving graphs from this pool; raises RuntimeError if it was not
     serving any."""
     torch._C._cuda_endAllocateToPool(device.index or 0, pool)
 

@@ -1,4 +1,4 @@
-"""CUDA graphs of torch, as `wrapper_ir_runtime.Recorded` uses them."""
+"""CUDA graphs of torch, as `wrapper_ir_runtime.GraphedFunction` uses them."""
 
 from __future__ import annotations
 
@@ -58,26 +58,26 @@ class _Ending:
 
 
 class TorchGraphs:
-    """See `wrapper_ir_runtime.GraphDevice`. All recordings of a device allocate from one pool, where later
-    recordings may reuse memory that earlier ones free."""
+    """See `wrapper_ir_runtime.GraphDevice`. All graphs of a device allocate from one pool, where later
+    graphs may reuse memory that earlier ones free."""
 
     def __init__(self, device: str) -> None:
         self.device = torch.device(device)
         self.index = self.device.index or 0
-        self._pool = cast("torch.cuda._POOL_HANDLE", (0, 0))  # until the first recording
+        self._pool = cast("torch.cuda._POOL_HANDLE", (0, 0))  # until the first capture
         self._pools: set[PoolId] = set()
         self._keeper: torch.cuda.CUDAGraph | None = None
         self._warm_pool: torch.cuda.MemPool | None = None
-        """The pool of warm-ups, until the next recording."""
+        """The pool of warm-ups, until the next capture."""
         self._warming = threading.Lock()
         self._side: torch.cuda.Stream | None = None
-        self._is_recording = torch._C._cuda_isCurrentStreamCapturing
+        self._is_capturing = torch._C._cuda_isCurrentStreamCapturing
         self._raw_stream = torch._C._cuda_getCurrentRawStream
         self.holders: Callable[[Sequence[int]], Sequence[int]] = storage_holders
 
     def stream(self) -> Hashable | None:
         """Returns the current stream's address, or None inside of `torch.cuda.graph`."""
-        return None if self._is_recording() else self._raw_stream(self.index)
+        return None if self._is_capturing() else self._raw_stream(self.index)
 
     def follow(self, before: Hashable) -> None:
         """Waits for an event at the end of that stream."""
@@ -109,7 +109,7 @@ class TorchGraphs:
     def buffer(self, arg: Tensor) -> Tensor | None:
         """Returns a tensor of the same layout, or None if its elements overlap, since torch refuses that
         copy."""
-        with torch.cuda.stream(self._recording_stream()), allocating_from(self._pool, self.device):
+        with torch.cuda.stream(self._capture_stream()), allocating_from(self._pool, self.device):
             buffer = torch.empty_strided(arg.size(), arg.stride(), dtype=arg.dtype, device=arg.device)
         return None if torch._debug_has_internal_overlap(buffer) == 1 else buffer
 
@@ -122,7 +122,7 @@ class TorchGraphs:
             target.copy_(source)
 
     def warm_up(self, run: Callable[[], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
-        """Allocates from a separate pool. In the pool of recordings, earlier recordings may overwrite its
+        """Allocates from a separate pool. In the pool of graphs, earlier graphs may overwrite its
         results. In torch's own pool, later allocations between the blocks that a warm-up frees would keep
         segments from being freed. A concurrent warm-up in a second thread runs without a pool, and so does
         one if torch does not support pools."""
@@ -130,7 +130,7 @@ class TorchGraphs:
             return run()
         try:
             if self._warm_pool is None:
-                # Those of compilation would leave a hole when the next recording frees them.
+                # Those of compilation would leave a hole when the next capture frees them.
                 forget_workspaces()
                 torch.cuda.empty_cache()  # while a pool is in use, torch frees nothing when memory is short
                 self._warm_pool = memory_pool(self.device, is_reserve=True)
@@ -140,20 +140,20 @@ class TorchGraphs:
             self._warming.release()
 
     def _give_back(self) -> None:
-        """Frees the memory of warm-ups to the device. Programs now use that of recordings."""
+        """Frees the memory of warm-ups to the device. Programs now use that of graphs."""
         if self._warming.acquire(blocking=False):  # else another thread's warm-up uses it
             self._warm_pool = None
             self._warming.release()
             torch.cuda.empty_cache()
 
-    def record(self, run: Callable[[], Sequence[Tensor]]) -> tuple[Callable[[], None], tuple[Tensor, ...]]:
-        """Records on a dedicated stream. Random operators follow torch's generator, and advance it, at each
+    def capture(self, run: Callable[[], Sequence[Tensor]]) -> tuple[Callable[[], None], tuple[Tensor, ...]]:
+        """Captures on a dedicated stream. Random operators follow torch's generator, and advance it, at each
         replay."""
-        side = self._recording_stream()
+        side = self._capture_stream()
         graph = torch.cuda.CUDAGraph()
-        gc.collect()  # graphs cannot be destroyed during a recording
+        gc.collect()  # graphs cannot be destroyed during a capture
         torch.cuda.synchronize(self.device)
-        forget_workspaces()  # a recording allocates them in the pool
+        forget_workspaces()  # a graph allocates them in the pool
         self._give_back()
         with paused_collection(), torch.cuda.stream(side):
             try:
@@ -166,13 +166,13 @@ class TorchGraphs:
         forget_workspaces()
         return graph.replay, results
 
-    def _recording_stream(self) -> torch.cuda.Stream:
-        """Returns the stream of recordings, whose memory is in the pool. Raises RuntimeError if torch's
+    def _capture_stream(self) -> torch.cuda.Stream:
+        """Returns the stream of graphs, whose memory is in the pool. Raises RuntimeError if torch's
         allocator does not support pools: cudaMallocAsync aborts the process when workspaces of cuBLAS that a
-        recording allocated are freed."""
+        graph allocated are freed."""
         if not has_memory_pools():
             raise RuntimeError(
-                "torch allocates with cudaMallocAsync; recordings need backend:native in PYTORCH_CUDA_ALLOC_CONF"
+                "torch allocates with cudaMallocAsync; graphs need backend:native in PYTORCH_CUDA_ALLOC_CONF"
             )
         if self._side is None:
             self._side = new_stream(self.device)
@@ -180,19 +180,19 @@ class TorchGraphs:
         return self._side
 
     def _begin_pool(self) -> None:
-        """Begins a pool and keeps it with an empty recording: torch does not reuse a pool whose recordings
+        """Begins a pool and keeps it with an empty graph: torch does not reuse a pool whose graphs
         were all destroyed."""
         self._pool = torch.cuda.graph_pool_handle()
         self._pools.add(self._pool)
         self._keeper = torch.cuda.CUDAGraph()
         with warnings.catch_warnings(), torch.cuda.stream(self._side):
-            warnings.simplefilter("ignore")  # torch warns that the recording is empty
+            warnings.simplefilter("ignore")  # torch warns that the graph is empty
             self._keeper.capture_begin(pool=self._pool, capture_error_mode="thread_local")
             self._keeper.capture_end()
 
     def _abandon(self, graph: torch.cuda.CUDAGraph) -> None:
-        """Ends a recording that failed. If CUDA has invalidated it, torch raises before it resets its
-        allocator and its generators. The pool is therefore abandoned, and the recording that begins another
+        """Ends a graph that failed. If CUDA has invalidated it, torch raises before it resets its
+        allocator and its generators. The pool is therefore abandoned, and the graph that begins another
         one resets the generators."""
         with contextlib.suppress(RuntimeError):
             graph.capture_end()
@@ -202,7 +202,7 @@ class TorchGraphs:
         self._begin_pool()
 
     def memory(self) -> Sequence[Span]:
-        """Returns the segments of all pools of recordings."""
+        """Returns the segments of all pools of graphs."""
         return segments_of(self._pools, self.device)
 
     def spans(self, tensors: Sequence[Tensor]) -> Sequence[Span]:
@@ -212,8 +212,8 @@ class TorchGraphs:
 
     def release(self, tensor: Tensor, args: Sequence[Tensor]) -> list[Tensor]:
         """Returns tensors over the same bytes in a new storage, which frees them when it is destroyed. Torch
-        queries the driver about the memory, which is not possible during a recording. If such tensors cannot
-        be created (without NumPy), the bytes remain the recording's."""
+        queries the driver about the memory, which is not possible during a capture. If such tensors cannot
+        be created (without NumPy), the bytes remain the graph's."""
         try:
             ending = torch.as_tensor(_Ending(tensor.untyped_storage()), device=tensor.device)
         except (ImportError, RuntimeError, TypeError):

@@ -25,7 +25,7 @@ class CppOptions:
     `persistent_buffers`: libraries keep the memory of intermediate results of fixed sizes, and its tensors,
     between calls: once for each concurrent call and each stream of a device. A failed call returns its memory
     to the system.
-    `recordings`: maximum number of CUDA graphs of a recordable function, for each concurrent call and each
+    `cuda_graphs`: maximum number of CUDA graphs of a replayable function, for each concurrent call and each
     stream (see `docs/cuda-graphs.md`). 0: none.
     `archs`: architectures of CUDA devices (`sm_80`) that the program supports; empty: those that the artifact
     has code for, or the one that it was captured for.
@@ -39,5 +39,5 @@ class CppOptions:
     oldest_torch: tuple[int, int] | None = None
     python_operators: bool = False
     persistent_buffers: bool = False
-    recordings: int = 16
+    cuda_graphs: int = 16
     archs: tuple[str, ...] = ()

@@ -134,11 +134,11 @@ def _struct(scope: FunctionScope) -> list[str]:
 
 
 def _body(scope: FunctionScope, construction: str, parts: Sequence[str]) -> list[str]:
-    """Returns the C++ function, which may be recorded as a CUDA graph."""
-    recorded, name = scope.module.recorded, scope.plan.name
-    why = recorded.refusals.get(name)
-    lines = [f"// not recorded as a CUDA graph: {why}"] if why else []
-    if name not in recorded.numbers:
+    """Returns the C++ function, which may be captured as a CUDA graph."""
+    graphed, name = scope.module.graphed, scope.plan.name
+    why = graphed.refusals.get(name)
+    lines = [f"// not captured as a CUDA graph: {why}"] if why else []
+    if name not in graphed.numbers:
         return [
             *lines,
             f"{declaration(scope)} {{",
@@ -146,12 +146,12 @@ def _body(scope: FunctionScope, construction: str, parts: Sequence[str]) -> list
             *(f"  {part}" for part in parts),
             "}",
         ]
-    number = recorded.numbers[name]
-    key = ", ".join(f"recording_key({argument})" for argument, _ in scope.given)
+    number = graphed.numbers[name]
+    key = ", ".join(f"graph_key({argument})" for argument, _ in scope.given)
     return [
-        f"// recorded as a CUDA graph for each of its keys, {scope.module.recordings} at a time",
+        f"// captured as a CUDA graph for each of its keys, {scope.module.cuda_graphs} at a time",
         f"{declaration(scope)} {{",
-        f"  recorded(run, {number}, {{{key}}}, inputs, outputs, [&](Tensor* inputs, Tensor* outputs) {{",
+        f"  graphed(run, {number}, {{{key}}}, inputs, outputs, [&](Tensor* inputs, Tensor* outputs) {{",
         f"    {construction}",
         *(f"    {part}" for part in parts),
         "  });",

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from cpp_wrapper.errors import EmitError
 from cpp_wrapper.sources.constants import Blob, next_offset
+from cpp_wrapper.sources.graphs import replayable_table
 from cpp_wrapper.sources.numbers import number_text
-from cpp_wrapper.sources.recording import recordable_table
 from cpp_wrapper.sources.scope import ProgramScope
 from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
@@ -187,9 +187,9 @@ def gpu_program(kernels: Mapping[str, GpuKernel], module: ProgramScope) -> list[
         return []
     table = "kKernels" if kernels else "nullptr"
     facts = f"{table}, {len(kernels)}, {len(module.streams)}, open_cuda"
-    count, rows = len(module.recorded.numbers), recordable_table(module.recorded, module.plan)
+    count, rows = len(module.graphed.numbers), replayable_table(module.graphed, module.plan)
     if count:
-        facts += f", kRecordables, {count}, {module.recordings}, make_graphs"
+        facts += f", kReplayables, {count}, {module.cuda_graphs}, make_graphs"
     return [*rows, f"const GpuProgram kGpu = {{{facts}}};"]
 
 

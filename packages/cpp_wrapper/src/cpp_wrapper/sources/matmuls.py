@@ -1,6 +1,6 @@
 """Matmuls that the runtime computes.
 
-They are those of float32 on a CPU (`text/matmuls.cpp`), and recorded ones on a device
+They are those of float32 on a CPU (`text/matmuls.cpp`), and captured ones on a device
 (`text/gpu_matmuls.cpp`).
 """
 
@@ -14,7 +14,7 @@ from wrapper_ir.analysis.own_memory import MATMULS
 from wrapper_ir_lowering import steps
 
 _FUNCTIONS = {"aten::addmm": "addmm", "aten::addmm.out": "addmm", "aten::mm.out": "mm"}
-_RECORDED = {name: name.removeprefix("aten::").removesuffix(".out") for name in sorted(MATMULS)}
+_OUT_FUNCTIONS = {name: name.removeprefix("aten::").removesuffix(".out") for name in sorted(MATMULS)}
 
 
 def write_matmul(step: steps.CallOperator, arguments: Sequence[str], scope: FunctionScope) -> bool:
@@ -22,9 +22,9 @@ def write_matmul(step: steps.CallOperator, arguments: Sequence[str], scope: Func
 
     Returns False for other matmuls.
     """
-    if scope.is_recorded:
-        recorded = _RECORDED[step.operator.extern.name]
-        scope.line(f"{recorded}({', '.join(('run', *arguments))});")
+    if scope.is_captured:
+        name = _OUT_FUNCTIONS[step.operator.extern.name]
+        scope.line(f"{name}({', '.join(('run', *arguments))});")
         return True
     function = _FUNCTIONS.get(step.operator.extern.name)
     types = [a.value.type for a in step.arguments if isinstance(a.value, ir.Value)]

@@ -129,7 +129,7 @@ def copy(step: steps.Copy, scope: FunctionScope) -> None:
 def align(step: steps.Align, scope: FunctionScope) -> None:
     """Writes an aligned copy, which relies on torch's allocator: it aligns to 64 bytes."""
     source = scope.handle(step.source)
-    run = ", run" if scope.is_recorded else ""
+    run = ", run" if scope.is_captured else ""
     scope.line(f"align({scope.bind(step.result)}, {source}, {step.alignment}{run});")
 
 

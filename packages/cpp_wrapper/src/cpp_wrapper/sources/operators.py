@@ -54,9 +54,9 @@ def call_operator(step: steps.CallOperator, scope: FunctionScope) -> None:
     operator = step.operator.extern
     scope.module.operators[operator.name] = operator
     if not (_by_shim(step, scope) or write_exactly(step, scope)):
-        if scope.is_recorded:
+        if scope.is_captured:
             raise scope.error(
-                "CPP505", f"operator {operator.name} is called in a way that cannot be recorded"
+                "CPP505", f"operator {operator.name} is called in a way that cannot be captured"
             )
         _require_python(step, scope)
         in_python = ir.ExternTag.PYTHON_ONLY in operator.tags

@@ -84,13 +84,13 @@ def emit_sources(artifact: Artifact, analyses: Analyses | None, options: CppOpti
         plan,
         options.oldest_torch or torch_version(),
         options.python_operators or any(step.sharing for step in _group_checks(plan)),
-        options.recordings,
+        options.cuda_graphs,
         OpOrigins(coded.program, plan.program),
     )
     launched = gpu_kernels(plan, module, options.archs)
     place_images(launched, blobs)
     unused = set() if module.gpu else {"driver.h", "driver.cpp", "gpu.cpp"}
-    unused |= set() if module.recorded.numbers else {"capture.h", "graphs.h", "graphs.cpp", "gpu_matmuls.cpp"}
+    unused |= set() if module.graphed.numbers else {"capture.h", "graphs.h", "graphs.cpp", "gpu_matmuls.cpp"}
     files = {n: text for n, text in TEXTS.items() if not n.endswith(".txt") and n not in unused}
     files["helpers.h"] = '#pragma once\n#include "symbols.h"\n' + CPP_HELPERS
     lines = _program(module, levels, launched, blobs)
@@ -139,7 +139,7 @@ def _program(
     symbols = dict.fromkeys(member.symbol for one in levels.values() for member in one)
     return [
         *('#include "steps.h"', '#include "helpers.h"', '#include "symbols.h"'),
-        *([f'#include "{"graphs" if module.recorded.numbers else "gpu"}.h"'] if module.gpu else []),
+        *([f'#include "{"graphs" if module.graphed.numbers else "gpu"}.h"'] if module.gpu else []),
         "",
         "using namespace wir;",
         "",
@@ -239,8 +239,8 @@ def _metadata(module: ProgramScope, instructions: list[str]) -> str:
         "bridges": module.bridges,
         "operators": [_operator(extern) for extern in module.operators.values()],
         "boxed": module.boxed,
-        "recorded": list(module.recorded.numbers),
-        "not_recorded": dict(module.recorded.refusals),
+        "replayed": list(module.graphed.numbers),
+        "not_replayed": dict(module.graphed.refusals),
         "constants": [name for c in plan.program.constants for name in c.names or (c.value.name,)],
     }
     return json.dumps(facts, sort_keys=True)

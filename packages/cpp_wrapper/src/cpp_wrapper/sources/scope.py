@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from cpp_wrapper.errors import EmitError
+from cpp_wrapper.sources.graphs import find_graphed
 from cpp_wrapper.sources.lines import SourceLine
 from cpp_wrapper.sources.numbers import number_text, ranges_of
-from cpp_wrapper.sources.recording import find_recorded
 from wrapper_ir import ir
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import CPP_HELPERS, Bool, Expr, Int, Sym, SymKind
@@ -75,7 +75,7 @@ def string_text(text: str) -> str:
 class ProgramScope:
     """The state of a whole program.
 
-    `oldest_torch`, `python_operators` and `recordings` are as in `CppOptions`.
+    `oldest_torch`, `python_operators` and `cuda_graphs` are as in `CppOptions`.
 
     `constants` contains the positions of constants in the array of handles, `windows` those of their windows,
     and `kernels` the functions that launch kernels, by name.
@@ -86,7 +86,7 @@ class ProgramScope:
         plan: Plan,
         oldest_torch: tuple[int, int],
         python_operators: bool,
-        recordings: int,
+        cuda_graphs: int,
         origins: OpOrigins,
     ) -> None:
         self.plan = plan
@@ -98,8 +98,8 @@ class ProgramScope:
         self.gpu: ir.Device | None = None if target == ir.CPU else target
         """The only device besides the CPU."""
         self.ranges = ranges_of(plan.program.symbols)
-        self.recordings = recordings
-        self.recorded = find_recorded(plan, recordings if self.gpu is not None else 0)
+        self.cuda_graphs = cuda_graphs
+        self.graphed = find_graphed(plan, cuda_graphs if self.gpu is not None else 0)
         self._names = cpp_names(_OWN_WORDS)
         self.constants: dict[ir.Value, str] = {}
         self.windows: list[str] = []
@@ -288,15 +288,15 @@ class FunctionScope:
         return True
 
     @property
-    def is_recorded(self) -> bool:
-        """Whether the function may run during a recording."""
-        return self.plan.name in self.module.recorded.parts
+    def is_captured(self) -> bool:
+        """Whether the function may run during a capture."""
+        return self.plan.name in self.module.graphed.parts
 
     def place(self, device: ir.Device) -> str:
         """Returns the last argument of functions that allocate: the device, or nothing for the host."""
         if not self.on_gpu(device):
             return ""
-        return ", run" if self.is_recorded else ", run.gpu"
+        return ", run" if self.is_captured else ", run.gpu"
 
     def layout(self, type: ir.TensorType) -> str:
         """Returns sizes and strides of a tensor. Raises EmitError CPP503 for one on another device."""

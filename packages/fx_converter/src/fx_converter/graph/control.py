@@ -38,13 +38,13 @@ def _bind_results(
 
 
 def call(step: Call, scope: FunctionScope) -> None:
-    """Calls `invoke_subgraph`, or `replay` of a function that a device can record."""
+    """Calls `invoke_subgraph`, or `replay` of a function that a device can capture."""
     name, captures = step.function.name, _captures(step.function)
     fakes = [scope.fake(result) for result in step.results]
     operands = _operands(step.args, captures, scope)
     module = scope.module(Callee(name, captures))
     effect = does_more(scope.op, scope.program.analyses)
-    facts = step.function.recording
+    facts = step.function.replay
     target: Target
     if facts is not None and scope.program.direct:
         target = targets.replay_effect if effect else targets.replay

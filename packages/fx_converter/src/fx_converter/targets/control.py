@@ -20,9 +20,9 @@ from fx_converter.nodes import Value
 from wrapper_ir_runtime import select_branch
 
 _higher: Any = torch.ops.higher_order  # operators are found by name
-RecordingFacts: TypeAlias = tuple[str, str, int, Sequence[int], Sequence[int], Sequence[int], Sequence[int]]
-"""A recordable function's name, device and number of parameters, then the positions of those that are tensors, static,
-written, and freed by the function."""
+ReplayFacts: TypeAlias = tuple[str, str, int, Sequence[int], Sequence[int], Sequence[int], Sequence[int]]
+"""A replayable function's name, device and number of parameters, then the positions of those that are
+tensors, static, written, and freed by the function."""
 Branch: TypeAlias = Callable[..., object]
 
 
@@ -87,14 +87,14 @@ def invoke_effect(*args: object) -> Any:  # Any: as the operator returns
     return _higher.invoke_subgraph(*args)
 
 
-def replay(facts: RecordingFacts, *args: object) -> object:
-    """Calls `invoke_subgraph` of a function that a device can record. Programs of `compile` record it."""
+def replay(facts: ReplayFacts, *args: object) -> object:
+    """Calls `invoke_subgraph` of a function that a device can capture. Programs of `compile` capture it."""
     result: object = _higher.invoke_subgraph(*args)
     return result
 
 
 @has_effect
-def replay_effect(facts: RecordingFacts, *args: object) -> object:
+def replay_effect(facts: ReplayFacts, *args: object) -> object:
     """Calls `replay`."""
     return replay(facts, *args)
 

@@ -19,10 +19,10 @@ from inductor_frontend.torch_patches.ignored_options import (
 )
 from inductor_frontend.torch_patches.pinned_options import inductor_patches
 
-RECORDINGS = 16
+CUDA_GRAPHS = 16
 """The number of CUDA graphs for each section of a program, if a mode or option of Inductor requests CUDA
 graphs."""
-_GRAPHS: Mapping[str, object] = MappingProxyType({"recordings": RECORDINGS})
+_GRAPHS: Mapping[str, object] = MappingProxyType({"cuda_graphs": CUDA_GRAPHS})
 _TUNING: Mapping[str, object] = MappingProxyType(
     {"matmuls": "candidates", "multi_kernels": True, "tune": True}
 )
@@ -40,8 +40,8 @@ _TUNED = (
     '`mode="max-autotune-no-cudagraphs"`, '
     'or `options={"matmuls": "candidates", "multi_kernels": True, "tune": True}`'
 )
-_LIMITED = '`options={"recordings": N}` bounds the recordings of a section; further sizes run without a graph'
-_SPLIT = '`options={"passes": "cuda-graphs{least=N}"}` sets the smallest number of ops in a recording'
+_LIMITED = '`options={"cuda_graphs": N}` bounds the graphs of a section; further sizes run without a graph'
+_SPLIT = '`options={"passes": "cuda-graphs{least=N}"}` sets the smallest number of ops in a graph'
 _COUNTERPARTS: Mapping[str, str] = MappingProxyType(
     {
         "cpp_wrapper": "choose an emitter, `emitter`",
@@ -59,7 +59,7 @@ _COUNTERPARTS: Mapping[str, str] = MappingProxyType(
         "triton.cudagraph_dynamic_shape_warn_limit": _LIMITED,
         "triton.cudagraph_min_partition_size": _SPLIT,
         "triton.cudagraph_or_error": (
-            "`wir stats` and the log `wrapper_ir_passes.devices.cuda_graphs` show what is not recorded"
+            "`wir stats` and the log `wrapper_ir_passes.devices.cuda_graphs` show what is not captured"
         ),
         "triton.cudagraph_skip_dynamic_graphs": _LIMITED,
         "triton.multi_kernel": "`multi_kernels`",
@@ -100,7 +100,7 @@ def followed() -> dict[str, object]:
         own: bool(getattr(inductor_config, name)) for name, own in _FOLLOWED.items()
     }
     if inductor_config.triton.cudagraphs:
-        options["recordings"] = RECORDINGS
+        options["cuda_graphs"] = CUDA_GRAPHS
     if inductor_config.nan_asserts:
         options["passes"] = "insert-finite-checks"
     return options
@@ -148,7 +148,7 @@ def report_ignored(
     warn_ignored(set_in_process(capture, followed, inductor_options))
 
 
-def _recording_defaults() -> dict[str, object]:
+def _graph_defaults() -> dict[str, object]:
     """Returns the current values of Inductor's CUDA-graph options, which the backend does not follow."""
     current = inductor_config.get_config_copy()
     return {name: current[name] for name in _COUNTERPARTS if ".cudagraph_" in name and name in current}
@@ -161,7 +161,7 @@ def inductor_settings(options: Mapping[str, object]) -> dict[str, object]:
     Raises CaptureError FE103 for a value of another type, and for options that a capture sets itself, with
     advice for each.
     """
-    pins = {**inductor_patches(CaptureOptions()), **_recording_defaults()}
+    pins = {**inductor_patches(CaptureOptions()), **_graph_defaults()}
     pinned = pins.keys() - PaddingOptions.__dataclass_fields__.keys()
     refused = [
         n for n, value in options.items() if (name := canonical_name(n)) in pinned and value != pins[name]

@@ -83,7 +83,7 @@ def _artifact(
     analyses = finish(translation.program, options.capture)
     program, passes = analyses.program, options.host_pipeline
     device = program.target.device
-    records = options.records and not _is_host(device)
+    records = options.uses_cuda_graphs and not _is_host(device)
     if device.traits.plans_memory or records:
         passes = options.pipeline
     if records:

@@ -14,7 +14,7 @@ from typing import Any
 from torch._inductor import config as inductor_config
 
 from inductor_frontend.backend.inductor_options import (
-    RECORDINGS,
+    CUDA_GRAPHS,
     canonical_name,
     followed,
     inductor_settings,
@@ -29,7 +29,7 @@ from inductor_frontend.errors import BackendError, CaptureError
 from inductor_frontend.options import CaptureOptions
 from inductor_frontend.settings import OnUnsupported, debug_level, on_unsupported, read_settings
 from wrapper_ir.errors import PassError, PluginError
-from wrapper_ir.plugins.protocols import Emitter, PersistentBufferEmitter, RecordingEmitter, TuningEmitter
+from wrapper_ir.plugins.protocols import CudaGraphEmitter, Emitter, PersistentBufferEmitter, TuningEmitter
 from wrapper_ir.plugins.registry import emitter
 from wrapper_ir_runtime.cache import Store, open_cache
 
@@ -47,7 +47,7 @@ _OWN = (
     "passes",
     "persistent_buffers",
     "planned_memory",
-    "recordings",
+    "cuda_graphs",
     "tune",
 )
 
@@ -62,11 +62,11 @@ class BackendOptions:
     `persistent_buffers`: whether calls reuse the memory of intermediate results, as the emitter's option of
     that name.
     `planned_memory`: whether intermediate results of a program for a GPU share one pool, which each call
-    allocates once (the pass `plan-memory`). Ignored with `passes`, `recordings` or `persistent_buffers`,
+    allocates once (the pass `plan-memory`). Ignored with `passes`, `cuda_graphs` or `persistent_buffers`,
     which manage memory themselves.
     `passes`: a pipeline of wrapper_ir passes in text form, run after lifetimes are derived.
-    `recordings`: the number of CUDA graphs for each recordable section of a program, one for each of its
-    sizes (see `wrapper_ir_passes.devices.cuda_graphs.CudaGraphs`); 0 records none.
+    `cuda_graphs`: the number of CUDA graphs for each replayable section of a program, one for each of its
+    sizes (see `wrapper_ir_passes.devices.cuda_graphs.CudaGraphs`); 0 uses_cuda_graphs none.
     `tune`: whether kernels are tuned at their first launches.
     `memory_report`: a folder that receives a page for each graph, with its memory over time (see
     `write_memory_report`).
@@ -81,7 +81,7 @@ class BackendOptions:
     persistent_buffers: bool = False
     planned_memory: bool = True
     passes: str = ""
-    recordings: int = 0
+    cuda_graphs: int = 0
     tune: bool = False
     memory_report: Path | None = None
     cache: bool | str | None = None
@@ -95,7 +95,7 @@ class BackendOptions:
 
         Raises CaptureError FE103 for unknown names and modes, and for wrong values.
         """
-        typed = _with_debug_values(_with_recordings(options or {}))
+        typed = _with_debug_values(_with_cuda_graphs(options or {}))
         values = {**mode_options(mode), **with_tuning(typed)}
         own_names = {f.name for f in fields(CaptureOptions)}.union(_OWN)
         inductors = inductor_settings(
@@ -117,7 +117,7 @@ class BackendOptions:
             persistent_buffers=_flag("persistent_buffers", own.get("persistent_buffers", False)),
             planned_memory=_flag("planned_memory", own.get("planned_memory", True)),
             passes=_passes(own.get("passes", "")),
-            recordings=_count("recordings", own.get("recordings", 0)),
+            cuda_graphs=_count("cuda_graphs", own.get("cuda_graphs", 0)),
             tune=_flag("tune", own.get("tune", False)),
             memory_report=_folder(own.get("memory_report")),
             cache=_cache(own.get("cache")),
@@ -142,10 +142,10 @@ class BackendOptions:
             if not isinstance(emitter, PersistentBufferEmitter):
                 raise _unable("persistent_buffers", emitter, "reuse buffers across calls")
             emitter = emitter.with_persistent_buffers()
-        if self.recordings:
-            if not isinstance(emitter, RecordingEmitter):
-                raise _unable("recordings", emitter, "record CUDA graphs")
-            emitter = emitter.with_recordings(self.recordings)
+        if self.cuda_graphs:
+            if not isinstance(emitter, CudaGraphEmitter):
+                raise _unable("cuda_graphs", emitter, "capture CUDA graphs")
+            emitter = emitter.with_cuda_graphs(self.cuda_graphs)
         if self.tune:
             if not isinstance(emitter, TuningEmitter):
                 raise _unable("tune", emitter, "tune kernels at their first launches")
@@ -153,22 +153,22 @@ class BackendOptions:
         return emitter
 
     @property
-    def records(self) -> bool:
-        """True if programs for a GPU are split into functions that CUDA graphs record."""
-        return (self.recordings > 0 and self.capture.debug_pass is None) or "cuda-graphs" in self.passes
+    def uses_cuda_graphs(self) -> bool:
+        """True if programs for a GPU are split into functions that CUDA graphs capture."""
+        return (self.cuda_graphs > 0 and self.capture.debug_pass is None) or "cuda-graphs" in self.passes
 
     @property
     def pipeline(self) -> str:
-        """The passes for a GPU program: passes that create recordable functions, then `host_pipeline`.
+        """The passes for a GPU program: passes that create replayable functions, then `host_pipeline`.
 
         If both are empty, a plan of its memory.
         """
-        if not self.records and not self.host_pipeline:
+        if not self.uses_cuda_graphs and not self.host_pipeline:
             return "plan-memory" if self.planned_memory and not self.persistent_buffers else ""
-        if not self.records or "cuda-graphs" in self.passes:
+        if not self.uses_cuda_graphs or "cuda-graphs" in self.passes:
             return self.host_pipeline
         emitter = self.find_emitter()
-        first = emitter.recording_passes if isinstance(emitter, RecordingEmitter) else "cuda-graphs"
+        first = emitter.cuda_graph_passes if isinstance(emitter, CudaGraphEmitter) else "cuda-graphs"
         return ",".join(filter(None, (first, self.host_pipeline)))
 
     @property
@@ -193,12 +193,12 @@ class BackendOptions:
         return open_cache(folders).store("graphs", count) if on else None
 
 
-def _with_recordings(options: Mapping[str, object]) -> dict[str, object]:
-    """Replaces Inductor's option for CUDA graphs by the backend's `recordings`."""
+def _with_cuda_graphs(options: Mapping[str, object]) -> dict[str, object]:
+    """Replaces Inductor's option for CUDA graphs by the backend's `cuda_graphs`."""
     result = dict(options)
     if "triton.cudagraphs" in result:
         enabled = _flag("triton.cudagraphs", result.pop("triton.cudagraphs"))
-        result.setdefault("recordings", RECORDINGS if enabled else 0)
+        result.setdefault("cuda_graphs", CUDA_GRAPHS if enabled else 0)
     return result
 
 

@@ -45,7 +45,7 @@ def random_def(operator: HigherOrderOperator, inner: OpOverload) -> ir.ExternDef
         # captured.
         tags=tuple(
             dict.fromkeys(
-                (*declared.tags, ir.ExternTag.RANDOM, ir.ExternTag.PYTHON_ONLY, ir.ExternTag.UNRECORDABLE)
+                (*declared.tags, ir.ExternTag.RANDOM, ir.ExternTag.PYTHON_ONLY, ir.ExternTag.CUDAGRAPH_UNSAFE)
             )
         ),
         symmetric=declared.symmetric,

@@ -116,7 +116,7 @@ def extern_def(overload: OpOverload) -> ExternDef:
     if is_python_only(".".join(filter(None, (schema.name, schema.overload_name)))):
         tags.append(ExternTag.PYTHON_ONLY)
     if torch.Tag.cudagraph_unsafe in overload.tags:
-        tags.append(ExternTag.UNRECORDABLE)
+        tags.append(ExternTag.CUDAGRAPH_UNSAFE)
     true = _TRUE_SCHEMAS.get(schema.name)
     text = str(schema) if true is None else schema.name + true
     for name in _MAY_BE_UNDEFINED.get(schema.name, ()):

@@ -26,7 +26,7 @@ def _boxed_args(args: tuple[ir.Arg, ...], moved: tuple[ir.Value, ...], scope: Fu
 def _call_text(function: FunctionPlan, box: str, scope: FunctionScope) -> str:
     captured = "".join(f", {scope.defined[symbol]}" for symbol in function.function.captures)
     names = scope.module.function_names
-    callee = scope.module.recorded_names.get(function.name, names[function.name])
+    callee = scope.module.replay_names.get(function.name, names[function.name])
     return f"{callee}({box}{captured})"
 
 

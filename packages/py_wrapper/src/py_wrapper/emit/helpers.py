@@ -106,7 +106,7 @@ _STREAM_KEY = f'''
 
 
 def stream_key():
-    """The stream that work goes to; None where it is recorded into a graph, whose memory nobody else may use."""
+    """The stream that work goes to; None where it is captured into a graph, whose memory nobody else may use."""
     return None if torch.cuda.is_current_stream_capturing() else raw_stream({{index}})
 '''
 

@@ -49,9 +49,9 @@ class ModuleScope:
         self.lookups: dict[str, str] = {}
         """Names of objects that are looked up when the module is loaded, by the text of the look-up."""
         self.function_names = {f.name: self.names(f.name) for f in program.functions}
-        recorded = [f for f in plan.functions if f.recording is not None and self._records]
-        self.recorded_names = {f.name: self.names(f"replay_{f.name}") for f in recorded}
-        """Names of the recorders of functions, by function."""
+        graphed = [f for f in plan.functions if f.replay is not None and self._uses_graphs]
+        self.replay_names = {f.name: self.names(f"replay_{f.name}") for f in graphed}
+        """Names of the functions that replay others, by function."""
         self.kernel_names = {k.name: self.names(short_name(k.name)) for k in plan.kernels}
         # before any function is written, so that no local variable hides one
         self.streams = {stream: self.names(f"stream{stream.number}") for stream in plan.streams}
@@ -64,8 +64,8 @@ class ModuleScope:
         self.window_names = [self.names(w.result.name) for w in plan.windows]
 
     @property
-    def _records(self) -> bool:
-        return self.options.recordings > 0 and self.options.poison is None
+    def _uses_graphs(self) -> bool:
+        return self.options.cuda_graphs > 0 and self.options.poison is None
 
     def _extern_name(self, name: str) -> str:
         plain = PLAIN_FUNCTIONS.get(name)

@@ -11,7 +11,7 @@ from py_wrapper.emit.header import write_header
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.module import ModuleScope
 from py_wrapper.emit.prologue import write_prologue
-from py_wrapper.emit.recording import write_recorded
+from py_wrapper.emit.replay import write_replay
 from py_wrapper.emit.scope import FunctionScope
 from py_wrapper.emit.signature import write_forward
 from py_wrapper.emit.writer import Writer
@@ -89,7 +89,7 @@ def emit_module(artifact: Artifact, options: PyOptions, analyses: Analyses | Non
     body = Writer()
     for function in (*plan.functions[1:], plan.main):
         _write_function(function, scope, body)
-        write_recorded(function, scope, body)
+        write_replay(function, scope, body)
     main = scope.function_names[artifact.program.main.name]
     body.origin = LineOrigin(note="the flat calling convention")
     body.paragraph(_BOXED.format(main=main, check=_CHECK_FILES if plan.reads_files else ""))
@@ -131,6 +131,6 @@ def _lowering(options: PyOptions) -> LoweringOptions:
 
 def _write_function(plan: FunctionPlan, scope: ModuleScope, out: Writer) -> None:
     doc = "The program, on flat arguments." if plan.is_main else f"Subgraph @{plan.name}."
-    if plan.function.recordable:
-        doc += " A device can record it."
+    if plan.function.replayable:
+        doc += " A device can capture it."
     write_function(FunctionScope(scope, plan, out), scope.function_names[plan.name], doc)

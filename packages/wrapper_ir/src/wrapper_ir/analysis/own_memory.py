@@ -1,7 +1,7 @@
 """Finds ops that allocate memory besides the program's own.
 
-torch records CUDA graphs with a private memory pool for the allocations of operators. A runtime without such
-a pool can record only ops that do not allocate: kernels, copies, and operators that write to an out argument
+torch captures CUDA graphs with a private memory pool for the allocations of operators. A runtime without such
+a pool can capture only ops that do not allocate: kernels, copies, and operators that write to an out argument
 and use a workspace of their caller.
 """
 

@@ -58,20 +58,20 @@ class Param:
 class Function:
     """A function; its body ends in one `Return`. `captures` are symbols that it reads from its caller by name.
 
-    A `recordable` function and its callees do only what one device can capture and replay as a CUDA graph. The host
+    A `replayable` function and its callees do only what one device can capture and replay as a CUDA graph. The host
     neither waits nor branches (WIR225), computes (WIR226) or takes ownership of memory (WIR227); work on other streams
     is joined (WIR228). It returns its own tensors (WIR281). Memory of owned arguments may be reused after their last
     use. The runtime decides whether, when and for which numbers a graph is captured; a runtime without graphs calls
-    the function as any other. Text: `func @step(%x: f32[8] @cuda:0) captures(s0) recordable {`.
+    the function as any other. Text: `func @step(%x: f32[8] @cuda:0) captures(s0) replayable {`.
     """
 
-    syntax: ClassVar[str] = "func {name:reference}({params})< captures({captures})>< {recordable}>"
+    syntax: ClassVar[str] = "func {name:reference}({params})< captures({captures})>< {replayable}>"
 
     name: str
     params: tuple[Param, ...]
     body: tuple[Op, ...]
     captures: SymbolNames = ()
-    recordable: bool = False
+    replayable: bool = False
 
     @property
     def returns(self) -> Return:

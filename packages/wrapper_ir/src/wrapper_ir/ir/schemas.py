@@ -33,7 +33,7 @@ class ExternTag(enum.Enum):
     PYTHON_ONLY = "python_only"
     """Implemented only in Python (`prims::*`, operators that a model registers): a process without Python cannot call
     it. Independent of its effects."""
-    UNRECORDABLE = "unrecordable"
+    CUDAGRAPH_UNSAFE = "cudagraph_unsafe"
     """Cannot be captured in a CUDA graph: the host waits for the device or reads its results."""
 
 

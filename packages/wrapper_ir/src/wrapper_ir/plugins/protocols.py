@@ -87,15 +87,15 @@ class PersistentBufferEmitter(Protocol):
 
 
 @runtime_checkable
-class RecordingEmitter(Protocol):
-    """Optional emitter capability: record recordable functions as CUDA graphs (`recordings`)."""
+class CudaGraphEmitter(Protocol):
+    """Optional emitter capability: capture replayable functions as CUDA graphs (`cuda_graphs`)."""
 
     @property
-    def recording_passes(self) -> str:
-        """Passes that outline the recordable parts of a program into functions."""
+    def cuda_graph_passes(self) -> str:
+        """Passes that outline the replayable parts of a program into functions."""
 
-    def with_recordings(self, limit: int) -> Emitter[Any]:
-        """Returns the emitter for callables that keep at most `limit` recordings of each function."""
+    def with_cuda_graphs(self, limit: int) -> Emitter[Any]:
+        """Returns the emitter for callables that keep at most `limit` graphs of each function."""
 
 
 @runtime_checkable

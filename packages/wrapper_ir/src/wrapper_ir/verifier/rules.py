@@ -206,25 +206,25 @@ _RULES = {
         "WIR222": "more than 16 scopes are nested",
         "WIR223": "a memory pool has no name, or is on the CPU, which has none",
     },
-    "recording": {
+    "replay": {
         "WIR225": (
-            "a recordable function, or one that it calls, does what a replay does not: the host waits for "
+            "a replayable function, or one that it calls, does what a replay does not: the host waits for "
             "the device, shows, checks or reads values, or decides by one; or an operator has other "
             "effects"
         ),
         "WIR226": (
-            "a recordable function, or one that it calls, has memory or work on the CPU, or memory on two "
+            "a replayable function, or one that it calls, has memory or work on the CPU, or memory on two "
             "devices"
         ),
         "WIR227": (
-            "a recordable function, or one that it calls, changes a storage or allocates from a pool, or "
+            "a replayable function, or one that it calls, changes a storage or allocates from a pool, or "
             "the callee owns a parameter"
         ),
         "WIR228": (
-            "a recordable function, or one that it calls, does not wait for its work on another stream, "
+            "a replayable function, or one that it calls, does not wait for its work on another stream, "
             "or waits for an event of its caller"
         ),
-        "WIR281": "a recordable function returns a value that is not a fresh tensor",
+        "WIR281": "a replayable function returns a value that is not a fresh tensor",
         "WIR280": "a static parameter is not a tensor",
     },
     "collectives": {

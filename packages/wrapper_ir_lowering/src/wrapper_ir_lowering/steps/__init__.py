@@ -32,7 +32,7 @@ from wrapper_ir_lowering.steps.checks import (
     CheckStep,
     CheckStorages,
 )
-from wrapper_ir_lowering.steps.control import Call, FunctionPlan, Loop, Recording, Return, Step, Switch
+from wrapper_ir_lowering.steps.control import Call, FunctionPlan, Loop, ReplayFacts, Return, Step, Switch
 from wrapper_ir_lowering.steps.debug import Comment, DebugStep, SaveValue, ShowLine, ShowValue
 from wrapper_ir_lowering.steps.memory import (
     Align,
@@ -106,7 +106,7 @@ __all__ = [
     "Origin",
     "PlacementStep",
     "RecordEvent",
-    "Recording",
+    "ReplayFacts",
     "ResizeBlock",
     "ResizeStorage",
     "Return",

@@ -90,11 +90,11 @@ Step = MemoryStep | CallStep | CheckStep | Define | DebugStep | Call | Switch | 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recording:
-    """Facts for recording a recordable function: its device, and positions of its parameters.
+class ReplayFacts:
+    """Facts for capturing a replayable function: its device, and positions of its parameters.
 
     They are the positions of tensors, of those that are bound by address, of those that are written, and of
-    those that are moved. Other parameters are part of a recording's key, like captured symbols.
+    those that are moved. Other parameters are part of a graph's key, like captured symbols.
     """
 
     device: ir.Device
@@ -108,8 +108,8 @@ class Recording:
 class FunctionPlan:
     """A function's steps, in order.
 
-    `windows` maps values to the numbers of their windows of constants in the plan; `recording` has the facts
-    for recording it.
+    `windows` maps values to the numbers of their windows of constants in the plan; `replay` has the facts
+    for capturing it.
     """
 
     function: ir.Function
@@ -117,7 +117,7 @@ class FunctionPlan:
     is_main: bool = False
     windows: Mapping[ir.Value[ir.Type], int] = field(default_factory=dict)
     persistent: PersistentMemory = field(default_factory=PersistentMemory)
-    recording: Recording | None = None
+    replay: ReplayFacts | None = None
 
     @property
     def name(self) -> str:

@@ -1,4 +1,4 @@
-"""Finds the regions of `main` that a device can record, and the reasons why other ops are not in one.
+"""Finds the regions of `main` that a device can capture, and the reasons why other ops are not in one.
 
 A region is a run of ops between two ops that involve the host, as `refusals` defines them. Its connections
 may also exclude an op: results in memory from outside the region, pools that are used beyond it, or sizes
@@ -16,7 +16,7 @@ from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.analysis.own_memory import foreign_memory
-from wrapper_ir.analysis.recordable import communicates, refusals
+from wrapper_ir.analysis.replayable import communicates, refusals
 from wrapper_ir.analysis.streams import stream_of
 
 _HOST = (ir.Comment, ir.Define, ir.AssertExpr, ir.AssertLayout, ir.Barrier, ir.Free, ir.Drop)
@@ -51,7 +51,7 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """An op that is not recorded, with the reason."""
+    """An op that is not captured, with the reason."""
 
     position: int
     why: str
@@ -126,7 +126,7 @@ class _Finder:
     def _counts(self, at: int) -> bool:
         match op := self.body[at]:
             case ir.CallSubgraph():
-                return not self.analyses.functions[op.function].recordable
+                return not self.analyses.functions[op.function].replayable
             case ir.Return() | ir.AllocStorage() | ir.View() | ir.Drop() | ir.Free():
                 return False
             case _:
@@ -177,8 +177,8 @@ class _Finder:
     def _reason_in_callees(self, op: ir.Op, at: int) -> str | None:
         for name in ir.callees(op):
             callee = self.analyses.functions[name]
-            if callee.recordable:
-                return f"@{name} is recorded by itself"
+            if callee.replayable:
+                return f"@{name} is captured by itself"
             if any(p.ownership is ir.Ownership.OWNED for p in callee.params):
                 return f"@{name} takes memory over"
             for inner in callee.body:

@@ -29,14 +29,14 @@ class ProgramStats:
     memory: MemoryUse
     assumed: tuple[str, ...]
     """Symbols without hint, which were evaluated at their lower bound."""
-    recorded: int
-    """Number of functions that a device can record."""
-    not_recorded: dict[str, int]
-    """On a device that records: the number of other ops of `main` that each reason excludes from such
+    replayable: int
+    """Number of functions that a device can capture."""
+    not_replayed: dict[str, int]
+    """On a device that captures: the number of other ops of `main` that each reason excludes from such
     functions."""
     foreign_memory: dict[str, str]
-    """For each recordable function that allocates outside of the program's memory, the first reason. C++
-    libraries do not record it."""
+    """For each replayable function that allocates outside of the program's memory, the first reason. C++
+    libraries do not capture it."""
 
     def rows(self) -> Iterator[tuple[str, str]]:
         """(name, value) for display."""
@@ -52,12 +52,12 @@ class ProgramStats:
         yield "peak bytes held", shown_bytes(self.memory.peak)
         yield "live bytes in this order", shown_bytes(self.memory.live)
         yield "bound of plans in this order", shown_bytes(self.memory.bound)
-        if self.recorded or self.not_recorded:
-            yield "recordable functions", str(self.recorded)
-            for why, count in self.not_recorded.items():
-                yield f"  {count} ops not recorded", why
+        if self.replayable or self.not_replayed:
+            yield "replayable functions", str(self.replayable)
+            for why, count in self.not_replayed.items():
+                yield f"  {count} ops not captured", why
             for name, why in self.foreign_memory.items():
-                yield f"  @{name} not recorded in C++", why
+                yield f"  @{name} not captured in C++", why
         if self.assumed:
             yield "symbols without hint", ", ".join(self.assumed)
 
@@ -81,17 +81,17 @@ def program_stats(program: ir.Program, hints: Mapping[str, int] | None = None) -
         constant_bytes=sum(sizes.bytes_of(c.value) for c in program.constants),
         memory=memory_use(program.main, analyses, sizes),
         assumed=tuple(sorted(sizes.assumed)),
-        recorded=sum(f.recordable for f in program.functions),
-        not_recorded=_not_recorded(program),
+        replayable=sum(f.replayable for f in program.functions),
+        not_replayed=_not_replayed(program),
         foreign_memory={
             f.name: why
             for f in program.functions
-            if f.recordable and (why := function_foreign_memory(f.name, analyses))
+            if f.replayable and (why := function_foreign_memory(f.name, analyses))
         },
     )
 
 
-def _not_recorded(program: ir.Program) -> dict[str, int]:
+def _not_replayed(program: ir.Program) -> dict[str, int]:
     if program.target.device == ir.CPU:
         return {}
     return dict(find_regions(Analyses(program), RegionOptions()).reasons)

@@ -11,7 +11,7 @@ from typing import ClassVar
 from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS, Aliasing
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.analysis.recorded import recorded_functions
+from wrapper_ir.analysis.replayable import replayed_functions
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
 
@@ -24,7 +24,7 @@ class MoveArguments(Pass):
     """Makes parameters owned if every call passes a separate storage that ends with the call.
 
     Such an argument is moved: the callee, not the caller, frees it after its last use, or reuses it. Never
-    moved are parameters of `main`, of loop functions and of recorded functions, constants, and borrowed
+    moved are parameters of `main`, of loop functions and of captured functions, constants, and borrowed
     parameters. Neither are values that may alias, are used again, are passed twice, or are returned by the
     callee. Both branches of a conditional own the same parameters. Frees and drops are derived again.
     """
@@ -61,14 +61,14 @@ def _moved(analyses: Analyses) -> Analyses:
 
 
 def _candidates(analyses: Analyses) -> set[ParamKey]:
-    """Returns borrowed parameters of called functions, except of those called by loops or recorded.
+    """Returns borrowed parameters of called functions, except of those called by loops or captured.
 
     Parameters that are returned are excluded.
     """
     program = analyses.program
     callees = {name for op in program.ops_of(ir.Switch, ir.CallSubgraph) for name in ir.callees(op)}
     loops = {name for op in program.ops_of(ir.WhileLoop) for name in ir.callees(op)}
-    fixed = {program.main.name, *loops, *analyses.get(recorded_functions)}
+    fixed = {program.main.name, *loops, *analyses.get(replayed_functions)}
     params: set[ParamKey] = set()
     for name in (callees - fixed) & analyses.functions.keys():
         origins = analyses.summary(name).results

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.analysis.recorded import recorded_functions
+from wrapper_ir.analysis.replayable import replayed_functions
 from wrapper_ir.errors import DebugWarning
 from wrapper_ir.expr import Expr
 from wrapper_ir.plugins.passes import Pass
@@ -49,7 +49,7 @@ class DebugValues(Pass):
     as shell patterns separated by commas, ignoring case; without any, all are shown. `operators` includes
     library operators and collectives. `inputs` and `outputs` include those of the program, regardless of the
     filter. `directory` is the folder for saved tensors. Memory that nothing has written is not shown, nor are
-    constant numbers. Functions that a device records are unchanged, with a warning.
+    constant numbers. Functions that a device captures are unchanged, with a warning.
     """
 
     name: ClassVar[str] = "debug-values"
@@ -69,18 +69,18 @@ class DebugValues(Pass):
             return analyses.program
         original, program = analyses.program, _without(analyses.program)
         analyses = analyses.after(program)
-        recorded = analyses.get(recorded_functions)
-        if recorded:
-            names = ", ".join(f"@{name}" for name in recorded)
+        graphed = analyses.get(replayed_functions)
+        if graphed:
+            names = ", ".join(f"@{name}" for name in graphed)
             warnings.warn(
                 DebugWarning(
-                    "WIR807", f"{names}: recorded by a device, which shows no values; insert them before"
+                    "WIR807", f"{names}: captured by a device, which shows no values; insert them before"
                 ),
                 stacklevel=2,
             )
         name_filter = NameFilter.of(self.filter, program)
         with_debug = program.with_functions(
-            f if f.name in recorded else self._insert(f, analyses, name_filter) for f in program.functions
+            f if f.name in graphed else self._insert(f, analyses, name_filter) for f in program.functions
         )
         return original if with_debug == original else with_debug
 

@@ -8,7 +8,7 @@ from typing import ClassVar, TypeGuard
 from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS, Aliasing
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.analysis.recorded import recorded_functions
+from wrapper_ir.analysis.replayable import replayed_functions
 from wrapper_ir.plugins.passes import Pass
 
 
@@ -17,7 +17,7 @@ class InsertFiniteChecks(Pass):
     """Puts `assert_finite` before each launch, for each floating-point tensor that it reads.
 
     A tensor is checked again only after a write to its storage. With `outputs`, tensors that a launch wrote
-    are checked right after it. Functions that a device may record are unchanged.
+    are checked right after it. Functions that a device may capture are unchanged.
     """
 
     name: ClassVar[str] = "insert-finite-checks"
@@ -25,9 +25,9 @@ class InsertFiniteChecks(Pass):
 
     def transform(self, analyses: Analyses) -> ir.Program:
         """Returns the program with checks; they change no lifetime."""
-        recorded = analyses.get(recorded_functions)
+        graphed = analyses.get(replayed_functions)
         return analyses.program.with_functions(
-            f if f.name in recorded else self._insert(f, analyses) for f in analyses.program.functions
+            f if f.name in graphed else self._insert(f, analyses) for f in analyses.program.functions
         )
 
     def _insert(self, function: ir.Function, analyses: Analyses) -> ir.Function:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.analysis.recorded import recorded_functions
+from wrapper_ir.analysis.replayable import replayed_functions
 from wrapper_ir.plugins.passes import Pass
 
 _MARK = "wir "
@@ -20,16 +20,16 @@ class ProfileRanges(Pass):
 
     Its details are source ops, places and modules. Every emitter writes ranges: torch.profiler has them in
     its traces, which Perfetto shows, and `torch.autograd.profiler.emit_nvtx` passes them to Nsight. Functions
-    that a device records are unchanged.
+    that a device captures are unchanged.
     """
 
     name: ClassVar[str] = "profile-ranges"
 
     def transform(self, analyses: Analyses) -> ir.Program:
         """Returns the program with new ranges in place of those of an earlier run."""
-        original, recorded = analyses.program, analyses.get(recorded_functions)
+        original, graphed = analyses.program, analyses.get(replayed_functions)
         with_ranges = original.with_functions(
-            f if f.name in recorded else f.with_body(_with_ranges(f)) for f in original.functions
+            f if f.name in graphed else f.with_body(_with_ranges(f)) for f in original.functions
         )
         return original if with_ranges == original else with_ranges
 

@@ -1,4 +1,4 @@
-"""Outlines recordable regions into functions, which a run records once and then replays."""
+"""Outlines replayable regions into functions, which a run captures once and then replays."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _LOG = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class CudaGraphs(Pass):
-    """Outlines each region of main that a device can record into a recordable function.
+    """Outlines each region of main that a device can capture into a replayable function.
 
-    A recording depends on the symbols that a function captures, and on its numbers. `least` is the minimum
-    number of ops with work in a region. `collectives` are recorded if the caller asserts that all processes
-    replay alike. `unbacked` lets a region depend on sizes that are known at run time only, with one recording
-    for each. `own_memory` excludes operators that allocate, which C++ libraries do not record. `donated`
+    A graph depends on the symbols that a function captures, and on its numbers. `least` is the minimum
+    number of ops with work in a region. `collectives` are captured if the caller asserts that all processes
+    replay alike. `unbacked` lets a region depend on sizes that are known at run time only, with one graph
+    for each. `own_memory` excludes operators that allocate, which C++ libraries do not capture. `donated`
     moves donated arguments of main into a region if nothing uses them afterwards. Frees and drops are derived
     again. Run it before `plan-memory`, which then gives each region separate pools.
     """
@@ -41,7 +41,7 @@ class CudaGraphs(Pass):
     donated: bool = False
 
     def transform(self, analyses: Analyses) -> ir.Program:
-        """Returns the program with a recordable function for each region of main; log level INFO reports the
+        """Returns the program with a replayable function for each region of main; log level INFO reports the
         reasons for splits.
         """
         stripped = analyses.after(strip_frees(analyses.program))
@@ -62,9 +62,9 @@ class CudaGraphs(Pass):
 
 
 def _report(regions: Regions) -> None:
-    _LOG.info("%d regions can be recorded", len(regions.regions))
+    _LOG.info("%d regions can be captured", len(regions.regions))
     for why, count in regions.reasons.items():
-        _LOG.info("not recorded, %d ops: %s", count, why)
+        _LOG.info("not captured, %d ops: %s", count, why)
 
 
 def inline_regions(program: ir.Program, names: Set[str]) -> ir.Program:
@@ -134,7 +134,7 @@ class _Outliner:
             ),
             captures=tuple(captures),
             body=(*inside, ir.Return(values=tuple(returned))),
-            recordable=True,
+            replayable=True,
         )
         call = ir.CallSubgraph(
             function=function.name, args=tuple(args), results=tuple(returned), prov=inside[0].prov
@@ -235,16 +235,16 @@ class _Outliner:
         return static_args
 
     def _with_static_results(self, program: ir.Program) -> ir.Program:
-        """Marks parameters for results of recordable functions as static: a replay returns them at unchanged
+        """Marks parameters for results of replayable functions as static: a replay returns them at unchanged
         addresses.
         """
         analyses = Analyses(program)
-        recordable = {f.name for f in program.functions if f.recordable}
+        replayable = {f.name for f in program.functions if f.replayable}
         results: set[ir.Value] = set()
         static: dict[str, set[int]] = {}
         aliasing = analyses.aliasing(program.main)
         for op in program.main.ops_of(ir.CallSubgraph):
-            if op.function in recordable:
+            if op.function in replayable:
                 roots = [aliasing.roots.get(a, NO_ROOTS) if ir.is_tensor(a) else NO_ROOTS for a in op.args]
                 static[op.function] = {i for i, of in enumerate(roots) if of and results.issuperset(of)}
                 results.update(op.results)

@@ -186,8 +186,8 @@ def _value(old: ir.Value, move: Move) -> ir.Value:
 
 def _function(function: ir.Function, value: Callable[[ir.Value], ir.Value], move: Move) -> ir.Function:
     moved_ops = function.with_body(_named(op, move) for op in function.body)
-    recordable = function.recordable and move.target != ir.CPU
-    return dataclasses.replace(ir.map_function(moved_ops, value), recordable=recordable)
+    replayable = function.replayable and move.target != ir.CPU
+    return dataclasses.replace(ir.map_function(moved_ops, value), replayable=replayable)
 
 
 def _named(op: ir.Op, move: Move) -> ir.Op:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from wrapper_ir import ir
 from wrapper_ir.analysis.liveness import analyse_liveness
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.analysis.recorded import recorded_functions
+from wrapper_ir.analysis.replayable import replayed_functions
 from wrapper_ir.analysis.sizes import Sizes
 from wrapper_ir.expr import Expr, as_int, mul
 from wrapper_ir.expr.operators import ADD, FLOORDIV, MAX, MIN, MOD, MUL
@@ -81,7 +81,7 @@ class Hoister:
         """
         new_functions: dict[str, ir.Function] = {}
         rooms: dict[str, tuple[_Room, ...]] = {}
-        fixed = {self.program.main.name, *self.analyses.get(recorded_functions)}
+        fixed = {self.program.main.name, *self.analyses.get(replayed_functions)}
         for group, is_open in _groups(self.program, self.calls):
             members = {name: self._lending(self.analyses.functions[name], rooms) for name in group}
             new_functions |= members

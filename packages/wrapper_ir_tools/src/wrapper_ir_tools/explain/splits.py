@@ -1,4 +1,4 @@
-"""Explains why parts of a program are not recorded in one CUDA graph."""
+"""Explains why parts of a program are not captured in one CUDA graph."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def graph_splits(analyses: Analyses, explained: tuple[ExplainedOp, ...]) -> Iter
     stripped = analyses.after(strip_frees(program))
     body = program.main.body
     positions = [at for at, op in enumerate(body) if not isinstance(op, ir.EndOp)]
-    recorded = {f.name for f in program.functions if f.recordable}
+    graphed = {f.name for f in program.functions if f.replayable}
     main = [op for op in explained if op.function == program.main.name]
     positions_by_reason: dict[str, list[int]] = {}
     for split in find_regions(stripped, RegionOptions()).splits:
-        if recorded.isdisjoint(ir.callees(body[positions[split.position]])):
+        if graphed.isdisjoint(ir.callees(body[positions[split.position]])):
             positions_by_reason.setdefault(_NAME.sub("...", split.why), []).append(positions[split.position])
     for why, at in positions_by_reason.items():
         ops = tuple(main[p].index for p in at)

@@ -60,12 +60,12 @@ def memory_pool(w: World) -> None:
     f.append(ir.ExitScope(prov=prov))
 
 
-def recordable(w: World) -> None:
-    """Appends a call of a recordable function with work on two streams."""
+def replayable(w: World) -> None:
+    """Appends a call of a replayable function with work on two streams."""
     device, prov = ir.Device("cuda", 0), w.function.prov
     type = tensor_type(ir.DType.F32, (4,), None, device)
     step = w.program.function(f"step{next(w.fresh)}")
-    step.recordable = True
+    step.replayable = True
     source, target = step.param("given", type), step.alloc("left", type)
     before, after = (step.value(name, ir.OpaqueType(ir.OpaqueKind.EVENT)) for name in ("before", "after"))
     step.append(ir.RecordEvent(result=before, device=device))
@@ -76,7 +76,7 @@ def recordable(w: World) -> None:
     step.ret((target,))
     room = w.function.alloc_storage(w.name("room"), 16, device=device, zero=ir.ZeroMode.CALL)
     there = w.function.view(w.name("there"), room, type)
-    result = w.function.value(w.name("recorded"), type)
+    result = w.function.value(w.name("replayed"), type)
     w.function.append(ir.CallSubgraph(function=step.name, args=(there,), results=(result,), prov=prov))
 
 
@@ -149,7 +149,7 @@ ACCELERATOR_STEPS: tuple[Step, ...] = (
     other_device,
     streams,
     memory_pool,
-    recordable,
+    replayable,
     foreign,
     triton,
     collective,

@@ -1,4 +1,4 @@
-// Capture of a recording: dedicated memory, and a stream that the driver captures.
+// Capture of graphs: dedicated memory, and a stream that the driver captures.
 #pragma once
 #include <algorithm>
 
@@ -60,7 +60,7 @@ uint64_t address(Tensor tensor) { return reinterpret_cast<uint64_t>(data(tensor)
 
 // --- memory
 
-/// Memory of the device that recordings write in each replay.
+/// Memory of the device that graphs write in each replay.
 struct Block {
   Tensor handle = nullptr;
   uint64_t begin = 0;
@@ -75,9 +75,9 @@ struct Block {
 };
 using Blocks = std::vector<std::shared_ptr<Block>>;
 
-/// Allocations of a function during its recording. Other recordings may use blocks of `shared`, whose contents do not
+/// Allocations of a function during its capture. Other graphs may use blocks of `shared`, whose contents do not
 /// survive a replay. The allocations whose numbers are in `apart` get separate blocks.
-class Memory final : public RecordedMemory {
+class Memory final : public GraphMemory {
  public:
   Memory(const Run& run, void* stream, const Blocks& shared, const std::vector<size_t>& apart)
       : run_(run), stream_(stream), free_(shared), apart_(apart) {}
@@ -123,22 +123,22 @@ class Memory final : public RecordedMemory {
   const std::vector<size_t>& apart_;
 };
 
-// --- recording
+// --- capture
 
-/// Records the run's work during its lifetime, on a separate stream.
+/// Captures the run's work during its lifetime, on a separate stream.
 class Capture {
  public:
   Capture(Run& run, Memory& memory, Matmuls& matmuls) : run_(run), before_(run.stream) {
     check(driver().StreamCreate(&stream_, kNonBlocking), "make a stream");
     try {
       use_stream(stream_, run.gpu.index, &guard_);
-      check(driver().StreamBeginCapture(stream_, kRelaxedCapture), "begin to record");
+      check(driver().StreamBeginCapture(stream_, kRelaxedCapture), "begin to capture");
     } catch (...) {
       leave();
       throw;
     }
     run.stream = stream_;
-    run.recorded = &memory;
+    run.graph_memory = &memory;
     run.matmuls = &matmuls;
     is_open_ = true;
   }
@@ -152,17 +152,17 @@ class Capture {
   void* end() {
     void *graph = nullptr, *made = nullptr;
     is_open_ = false;
-    check(driver().StreamEndCapture(stream_, &graph), "record");
+    check(driver().StreamEndCapture(stream_, &graph), "capture");
     const int status = driver().GraphInstantiate(&made, graph, 0);
     driver().GraphDestroy(graph);
-    check(status, "make a graph of what was recorded");
+    check(status, "make a graph of the capture");
     return made;
   }
 
  private:
   void leave() noexcept {
     run_.stream = before_;
-    run_.recorded = nullptr;
+    run_.graph_memory = nullptr;
     run_.matmuls = nullptr;
     if (guard_ != nullptr) aoti_torch_delete_cuda_stream_guard(guard_);
     if (stream_ != nullptr) driver().StreamDestroy(stream_);

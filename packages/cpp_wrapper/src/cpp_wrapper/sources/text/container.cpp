@@ -202,16 +202,16 @@ void Container::run(Tensor* inputs, Tensor* outputs, Run& run) {
   const NoGrad no_grad;
   Entered device(device_.get(), run);
   device.enter();
-  const bool records = wir_program.gpu != nullptr && wir_program.gpu->recordables != 0;
-  if (wir_program.persistent == 0 && !records) return wir_program.run(use.set.handles.data(), inputs, outputs, run);
+  const bool has_graphs = wir_program.gpu != nullptr && wir_program.gpu->replayables != 0;
+  if (wir_program.persistent == 0 && !has_graphs) return wir_program.run(use.set.handles.data(), inputs, outputs, run);
   // a graph that captures a call may replay it at any time, on any stream
-  const bool is_recorded = device_ != nullptr && device_->is_recorded(run);
-  std::unique_ptr<Persistent> set = is_recorded ? Spares::make(run) : spares_.take(run);
+  const bool is_captured = device_ != nullptr && device_->is_captured(run);
+  std::unique_ptr<Persistent> set = is_captured ? Spares::make(run) : spares_.take(run);
   run.persistent = set->handles.data();
   run.constants = use.set.version;
-  run.graphs = is_recorded ? nullptr : set->graphs.get();
+  run.graphs = is_captured ? nullptr : set->graphs.get();
   wir_program.run(use.set.handles.data(), inputs, outputs, run);
-  if (!is_recorded) spares_.give(std::move(set));
+  if (!is_captured) spares_.give(std::move(set));
 }
 
 Set& Container::unused() {

@@ -91,12 +91,12 @@ class Device {
   /// Stream `number` of the program; 0 is the run's stream.
   virtual void* stream(const Run& run, int number) const = 0;
   /// Whether the run's stream is being captured into a graph.
-  virtual bool is_recorded(const Run& run) const = 0;
+  virtual bool is_captured(const Run& run) const = 0;
   /// Waits until the device is idle.
   virtual void synchronize() noexcept = 0;
   /// The bytes of a constant as in the file; the caller frees the handle.
   virtual Bytes constant(const Blob& blob) = 0;
-  /// Creates recordings for one call at a time; null if the program has no recordable function.
+  /// Creates graphs for one call at a time; null if the program has no replayable function.
   virtual std::shared_ptr<Graphs> graphs() const = 0;
   const Gpu gpu;
 };
@@ -111,7 +111,7 @@ struct Set {
   void reset();
 };
 
-/// Tensors over memory that persists between calls, and recordings. Tensors created in inference mode can be written
+/// Tensors over memory that persists between calls, and graphs. Tensors created in inference mode can be written
 /// only in that mode. On a device, a call on their stream may still be using them.
 struct Persistent {
   Handles handles;

@@ -51,14 +51,14 @@ class CudaDevice : public Device {
   void* stream(const Run& run, int number) const override {
     return number == 0 ? run.stream : streams_[static_cast<size_t>(number) - 1];
   }
-  bool is_recorded(const Run& run) const override {
+  bool is_captured(const Run& run) const override {
     int status = 0;
     check(driver().StreamIsCapturing(run.stream, &status), "ask about a stream");
     return status != 0;
   }
   void synchronize() noexcept override;
   Bytes constant(const Blob& blob) override;
-  std::shared_ptr<Graphs> graphs() const override { return program_.record == nullptr ? nullptr : program_.record(program_); }
+  std::shared_ptr<Graphs> graphs() const override { return program_.graphs == nullptr ? nullptr : program_.graphs(program_); }
   const Loaded& kernel(int number) const { return kernels_[static_cast<size_t>(number)]; }
 
  private:
@@ -247,7 +247,7 @@ std::shared_ptr<Device> open_cuda(const GpuProgram& program, int32_t index) {
 }
 
 void align(Tensor& made, Tensor source, int64_t alignment, const Run& run) {
-  if (run.recorded != nullptr && reinterpret_cast<uintptr_t>(data(source)) % static_cast<uintptr_t>(alignment) != 0) {
+  if (run.graph_memory != nullptr && reinterpret_cast<uintptr_t>(data(source)) % static_cast<uintptr_t>(alignment) != 0) {
     fail("CPP595", "it copies a tensor that is not aligned");
   }
   align(made, source, alignment);

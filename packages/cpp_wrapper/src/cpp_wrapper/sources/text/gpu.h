@@ -22,37 +22,37 @@ struct GpuKernel {
   const Compiled* compiled;
   int count;
 };
-/// A function that can be recorded. `inputs` has a letter for each tensor argument: `c` may be copied to a buffer of a
-/// recording, `s` is bound by address, `w` is written and bound, `p` is part of written memory that others may read, so
+/// A function that can be captured. `inputs` has a letter for each tensor argument: `c` may be copied to a buffer of a
+/// graph, `s` is bound by address, `w` is written and bound, `p` is part of written memory that others may read, so
 /// it is never copied. `results` has one for each result: `l` is lent to the rest of the call, `o` leaves the call.
-struct Recordable {
+struct Replayable {
   const char *name, *inputs, *results;
 };
-/// The parts of a program for CUDA devices: kernels, the number of streams besides the caller's, recordable functions,
-/// and the maximum number of recordings of each. `open` returns the device of an index, which containers share;
-/// `record` is null without recordable functions.
+/// The parts of a program for CUDA devices: kernels, the number of streams besides the caller's, replayable functions,
+/// and the maximum number of graphs of each. `open` returns the device of an index, which containers share;
+/// `graphs` is null without replayable functions.
 struct GpuProgram {
   const GpuKernel* kernel_table;
   int kernels, streams;
   std::shared_ptr<Device> (*open)(const GpuProgram& program, int32_t index);
-  const Recordable* recordable_table = nullptr;
-  int recordables = 0, recordings = 0;
-  std::shared_ptr<Graphs> (*record)(const GpuProgram& program) = nullptr;
+  const Replayable* replayable_table = nullptr;
+  int replayables = 0, cuda_graphs = 0;
+  std::shared_ptr<Graphs> (*graphs)(const GpuProgram& program) = nullptr;
 };
-/// Allocates memory of a recording, which other recordings may reuse after the function ends.
-class RecordedMemory {
+/// Allocates memory of a graph, which other graphs may reuse after the function ends.
+class GraphMemory {
  public:
   virtual void allocate(Tensor& made, Ints sizes, Ints strides, int32_t dtype) = 0;
 
  protected:
-  ~RecordedMemory() = default;
+  ~GraphMemory() = default;
 };
-/// Allocates memory in a function that may be recorded.
+/// Allocates memory in a function that may be captured.
 inline void allocate(Tensor& made, Ints sizes, Ints strides, int32_t dtype, const Run& run) {
-  if (run.recorded != nullptr) return run.recorded->allocate(made, sizes, strides, dtype);
+  if (run.graph_memory != nullptr) return run.graph_memory->allocate(made, sizes, strides, dtype);
   allocate(made, sizes, strides, dtype, run.gpu);
 }
-/// As `align`, in a function that may be recorded: fails with CPP595 if a recording needs a copy.
+/// As `align`, in a function that may be captured: fails with CPP595 if a graph needs a copy.
 void align(Tensor& made, Tensor source, int64_t alignment, const Run& run);
 
 std::shared_ptr<Device> open_cuda(const GpuProgram& program, int32_t index);

@@ -1,7 +1,7 @@
 // Matmuls on a CUDA device by cuBLAS, which is opened by name, with a dedicated workspace.
 //
 // Torch's operators use a workspace for each cuBLAS handle and stream, which torch may free at any time
-// (`torch._C._cuda_clearCublasWorkspaces`): a recording of them would continue to write there.
+// (`torch._C._cuda_clearCublasWorkspaces`): a graph of them would continue to write there.
 #include <dlfcn.h>
 
 #include <cstring>
@@ -202,7 +202,7 @@ Matmuls::~Matmuls() {
 
 bool Matmuls::prepare(const Run& run) {
   if (handle_ != nullptr) return true;
-  if (run.recorded != nullptr || cublas() == nullptr || cublas()->Create(&handle_) != 0) return false;
+  if (run.graph_memory != nullptr || cublas() == nullptr || cublas()->Create(&handle_) != 0) return false;
   wir::allocate(workspace_, {Int(kWorkspace)}, {1}, u8(), run.gpu);
   return true;
 }
@@ -263,15 +263,15 @@ const char* Matmuls::multiply(const Run& run, Tensor to, const Tensor* bias, Ten
 
 namespace {
 
-/// Returns false if torch's operator must run, in a call that is not recorded.
+/// Returns false if torch's operator must run, in a call that is not captured.
 bool multiply(const Run& run, Tensor out, const Tensor* bias, Tensor mat1, Tensor mat2, double beta, double alpha) {
   if (run.matmuls == nullptr) return false;
   try {
     const char* why = run.matmuls->multiply(run, out, bias, mat1, mat2, static_cast<float>(beta), static_cast<float>(alpha));
     if (*why == '\0') return true;
-    if (run.recorded != nullptr) fail_text("CPP595", std::string("it has ") + why);
+    if (run.graph_memory != nullptr) fail_text("CPP595", std::string("it has ") + why);
   } catch (const Failure&) {
-    if (run.recorded != nullptr) throw;
+    if (run.graph_memory != nullptr) throw;
   }
   return false;
 }

@@ -1,6 +1,6 @@
-// Recordings: when and for which arguments they are created, and their replay.
+// Graphs: when and for which arguments they are created, and their replay.
 //
-// The rules are those of `wrapper_ir_runtime.Recorded`. Here one call at a time owns a set of recordings of one stream,
+// The rules are those of `wrapper_ir_runtime.GraphedFunction`. Here one call at a time owns a set of graphs of one stream,
 // so nothing is locked and replays are in order.
 #include "graphs.h"
 
@@ -15,10 +15,10 @@ namespace {
 constexpr int kSteady = 3, kMoves = 32;
 /// Maximum number of keys of a function.
 constexpr size_t kKnown = 1024;
-/// A recording may be replaced after this many times the limit of recordings without use.
+/// A graph may be replaced after this many times the limit of graphs without use.
 constexpr uint64_t kUnused = 8;
 
-/// An argument that is copied to a recording's buffer, and back if the function writes it.
+/// An argument that is copied to a graph's buffer, and back if the function writes it.
 struct Copied {
   size_t index, nbytes;  // 0: there are gaps between elements, which are not copied
   Tensor buffer;
@@ -30,11 +30,11 @@ struct Owned {
   uint64_t begin, end;
 };
 
-struct Recording {
-  Recording() = default;
-  Recording(const Recording&) = delete;
+struct Replay {
+  Replay() = default;
+  Replay(const Replay&) = delete;
   /// A running graph is freed after it ends, and its memory returns to its stream.
-  ~Recording() {
+  ~Replay() {
     if (graph != nullptr) driver().GraphExecDestroy(graph);
   }
   bool fits(Tensor* inputs) const {
@@ -58,8 +58,8 @@ struct Entry {
   std::vector<bool> copied;
   int moves = 0, all_moves = 0;
   uint64_t used = 0;
-  bool is_refused = false, is_waiting = false;  // waits for another recording to be removed
-  std::unique_ptr<Recording> recording;
+  bool is_refused = false, is_waiting = false;  // waits for another graph to be removed
+  std::unique_ptr<Replay> replay;
 };
 struct Function {
   std::map<std::vector<int64_t>, Entry> entries;
@@ -69,10 +69,10 @@ struct Function {
 };
 struct Call {
   Run& run;
-  const Recordable& what;
+  const Replayable& what;
   Function& function;
   Tensor *inputs, *outputs;
-  RecordedBody body;
+  GraphBody body;
   void* context;
   size_t count() const { return std::strlen(what.inputs); }
   void run_plain() const { body(context, inputs, outputs); }
@@ -87,12 +87,12 @@ std::vector<uint64_t> addresses(const Call& call, const Entry* entry) {
   return found;
 }
 
-/// Returns whether a recording for these addresses will last: each argument has not moved since the previous call, or
+/// Returns whether a graph for these addresses will last: each argument has not moved since the previous call, or
 /// is copied from now on.
 bool is_steady(const Call& call, Entry& entry, const std::vector<uint64_t>& here) {
   std::vector<uint64_t> last = entry.seen;
-  if (entry.recording != nullptr) {
-    for (const auto& [index, at] : entry.recording->bound) last[index] = at;
+  if (entry.replay != nullptr) {
+    for (const auto& [index, at] : entry.replay->bound) last[index] = at;
   }
   std::vector<size_t> moved;
   for (size_t i = 0; i < here.size(); ++i) {
@@ -114,43 +114,43 @@ bool is_steady(const Call& call, Entry& entry, const std::vector<uint64_t>& here
 
 class Graphs {
  public:
-  explicit Graphs(const GpuProgram& program) : program_(program), functions_(static_cast<size_t>(program.recordables)) {}
+  explicit Graphs(const GpuProgram& program) : program_(program), functions_(static_cast<size_t>(program.replayables)) {}
   Graphs(const Graphs&) = delete;
-  void call(Run& run, int number, std::initializer_list<int64_t> numbers, Tensor* inputs, Tensor* outputs, RecordedBody body,
+  void call(Run& run, int number, std::initializer_list<int64_t> numbers, Tensor* inputs, Tensor* outputs, GraphBody body,
             void* context);
 
  private:
   Entry* find(Function& function, std::vector<int64_t> key);
-  Recording* prepare(const Call& call, Entry& entry);
+  Replay* prepare(const Call& call, Entry& entry);
   bool make_room(Function& function);
-  std::unique_ptr<Recording> record(const Call& call, const Entry& entry);
-  void place_inputs(const Call& call, const Entry& entry, Recording& made) const;
-  std::vector<size_t> place_results(const Call& call, const Memory& memory, Recording& made) const;
-  void replay(const Call& call, Recording& one) const;
+  std::unique_ptr<Replay> capture(const Call& call, const Entry& entry);
+  void place_inputs(const Call& call, const Entry& entry, Replay& made) const;
+  std::vector<size_t> place_results(const Call& call, const Memory& memory, Replay& made) const;
+  void replay(const Call& call, Replay& one) const;
   void warm_up(const Call& call);
 
   const GpuProgram& program_;
-  Matmuls matmuls_;  // outlives the recordings that use it
+  Matmuls matmuls_;  // outlives the graphs that use it
   Blocks shared_;
   std::vector<Function> functions_;
   uint64_t constants_ = 0;
 };
 
 std::shared_ptr<Graphs> make_graphs(const GpuProgram& program) { return std::make_shared<Graphs>(program); }
-void call_recorded(Run& run, int number, std::initializer_list<int64_t> key, Tensor* inputs, Tensor* outputs, RecordedBody body,
+void call_graph(Run& run, int number, std::initializer_list<int64_t> key, Tensor* inputs, Tensor* outputs, GraphBody body,
                    void* function) {
   run.graphs->call(run, number, key, inputs, outputs, body, function);
 }
 
-void Graphs::call(Run& run, int number, std::initializer_list<int64_t> numbers, Tensor* inputs, Tensor* outputs, RecordedBody body,
+void Graphs::call(Run& run, int number, std::initializer_list<int64_t> numbers, Tensor* inputs, Tensor* outputs, GraphBody body,
                   void* context) {
-  if (run.constants != constants_) {  // recordings read other constants
+  if (run.constants != constants_) {  // graphs read other constants
     for (Function& one : functions_) one.entries.clear();
     constants_ = run.constants;
   }
   Function& function = functions_[static_cast<size_t>(number)];
-  const Call call{run, program_.recordable_table[number], function, inputs, outputs, body, context};
-  if (function.is_refused || run.recorded != nullptr) return call.run_plain();
+  const Call call{run, program_.replayable_table[number], function, inputs, outputs, body, context};
+  if (function.is_refused || run.graph_memory != nullptr) return call.run_plain();
   const std::vector<int64_t> key(numbers);
   Entry* entry = find(function, key);
   if (entry == nullptr) {
@@ -159,14 +159,14 @@ void Graphs::call(Run& run, int number, std::initializer_list<int64_t> numbers, 
     made.copied.resize(call.count());
     return warm_up(call);
   }
-  Recording* found = entry->recording.get();
+  Replay* found = entry->replay.get();
   if (found == nullptr || !found->fits(inputs)) found = prepare(call, *entry);
   if (found != nullptr) return replay(call, *found);
   if (entry->is_refused || entry->is_waiting) return call.run_plain();
   warm_up(call);
 }
 
-/// Returns the state of a key. If there are too many, removes others without a recording.
+/// Returns the state of a key. If there are too many, removes others without a graph.
 Entry* Graphs::find(Function& function, std::vector<int64_t> key) {
   if (key != function.last) ++function.changes;
   const auto found = function.entries.find(key);
@@ -176,12 +176,12 @@ Entry* Graphs::find(Function& function, std::vector<int64_t> key) {
     return &found->second;
   }
   if (function.entries.size() >= kKnown) {
-    std::erase_if(function.entries, [](const auto& known) { return known.second.recording == nullptr; });
+    std::erase_if(function.entries, [](const auto& known) { return known.second.replay == nullptr; });
   }
   return nullptr;
 }
 
-/// Runs the function without recording it, but with the recorded matmuls' library, which loads its kernels now.
+/// Runs the function without capturing it, but with the captured matmuls' library, which loads its kernels now.
 void Graphs::warm_up(const Call& call) {
   struct Warm {
     Run& run;
@@ -191,46 +191,46 @@ void Graphs::warm_up(const Call& call) {
   call.run_plain();
 }
 
-/// Creates a recording for these arguments if it will last.
-Recording* Graphs::prepare(const Call& call, Entry& entry) {
+/// Creates a graph for these arguments if it will last.
+Replay* Graphs::prepare(const Call& call, Entry& entry) {
   if (entry.is_refused) return nullptr;
   if (!is_steady(call, entry, addresses(call, &entry))) return nullptr;
-  entry.is_waiting = entry.recording == nullptr && !make_room(call.function);
+  entry.is_waiting = entry.replay == nullptr && !make_room(call.function);
   if (entry.is_waiting) return nullptr;
   entry.moves = 0;
-  entry.recording.reset();
+  entry.replay.reset();
   try {
-    entry.recording = record(call, entry);
+    entry.replay = capture(call, entry);
   } catch (const std::exception& error) {
     entry.is_refused = true;
     // if the device is out of memory, only this key is affected
     call.function.is_refused = std::strstr(error.what(), "out of memory") == nullptr;
-    std::fprintf(stderr, "[CPP595] @%s runs as it is, since it could not be recorded: %s\n", call.what.name, error.what());
+    std::fprintf(stderr, "[CPP595] @%s runs as it is, since it could not be captured: %s\n", call.what.name, error.what());
   }
-  return entry.recording.get();
+  return entry.replay.get();
 }
 
-/// Returns whether another recording may be created; removes an unused one if necessary.
+/// Returns whether another graph may be created; removes an unused one if necessary.
 bool Graphs::make_room(Function& function) {
   int count = 0;
   Entry* oldest = nullptr;
   for (auto& [key, entry] : function.entries) {
-    if (entry.recording == nullptr) continue;
+    if (entry.replay == nullptr) continue;
     ++count;
     if (oldest == nullptr || entry.used < oldest->used) oldest = &entry;
   }
-  const auto limit = static_cast<uint64_t>(program_.recordings);
-  if (count < program_.recordings) return true;
+  const auto limit = static_cast<uint64_t>(program_.cuda_graphs);
+  if (count < program_.cuda_graphs) return true;
   if (oldest == nullptr || function.changes - oldest->used < kUnused * limit) return false;
-  oldest->recording.reset();
+  oldest->replay.reset();
   return true;
 }
 
-/// Records the function, a second time if memory of a lent result is shared with other recordings.
-std::unique_ptr<Recording> Graphs::record(const Call& call, const Entry& entry) {
+/// Captures the function, a second time if memory of a lent result is shared with other graphs.
+std::unique_ptr<Replay> Graphs::capture(const Call& call, const Entry& entry) {
   std::vector<size_t> apart;
   for (;;) {
-    auto made = std::make_unique<Recording>();
+    auto made = std::make_unique<Replay>();
     place_inputs(call, entry, *made);
     Handles given(call.count(), nullptr);
     for (size_t i = 0; i < given.size(); ++i) given[i] = same(made->buffers[i] != nullptr ? made->buffers[i] : call.inputs[i]);
@@ -255,7 +255,7 @@ std::unique_ptr<Recording> Graphs::record(const Call& call, const Entry& entry) 
 }
 
 /// Binds arguments by address, or creates buffers for them.
-void Graphs::place_inputs(const Call& call, const Entry& entry, Recording& made) const {
+void Graphs::place_inputs(const Call& call, const Entry& entry, Replay& made) const {
   made.buffers.resize(call.count());
   for (size_t i = 0; i < call.count(); ++i) {
     const Layout layout(call.inputs[i]);
@@ -272,7 +272,7 @@ void Graphs::place_inputs(const Call& call, const Entry& entry, Recording& made)
 }
 
 /// Finds the memory of results. Returns the sorted numbers of the allocations that contain lent ones.
-std::vector<size_t> Graphs::place_results(const Call& call, const Memory& memory, Recording& made) const {
+std::vector<size_t> Graphs::place_results(const Call& call, const Memory& memory, Replay& made) const {
   std::vector<size_t> lent;
   for (size_t i = 0; i < made.results.size(); ++i) {
     const Extent found = Layout(made.results[i]).extent();
@@ -300,7 +300,7 @@ void copy_argument(const Copied& one, Tensor target, Tensor source, const Run& r
 }
 
 /// Copies results from `first` up to `last`, which share bytes, to new memory that they also share.
-void give_copies(const Recording& one, size_t first, size_t last, uint64_t end, Tensor* outputs, const Run& run) {
+void give_copies(const Replay& one, size_t first, size_t last, uint64_t end, Tensor* outputs, const Run& run) {
   Handles bytes(1, nullptr);
   const uint64_t begin = one.owned[first].begin & ~uint64_t{15};
   allocate(bytes[0], {Int(end - begin)}, {1}, u8(), run.gpu);
@@ -315,7 +315,7 @@ void give_copies(const Recording& one, size_t first, size_t last, uint64_t end, 
 
 }  // namespace
 
-void Graphs::replay(const Call& call, Recording& one) const {
+void Graphs::replay(const Call& call, Replay& one) const {
   const Run& run = call.run;
   for (const Copied& each : one.copied) copy_argument(each, each.buffer, call.inputs[each.index], run);
   check(driver().GraphLaunch(one.graph, run.stream), "replay a graph");

@@ -1,27 +1,27 @@
-// Functions that are recorded as CUDA graphs, and functions that they call.
+// Functions that are captured as CUDA graphs, and functions that they call.
 #pragma once
 #include "gpu.h"
 
 namespace wir {
 
-inline int64_t recording_key(Int value) { return raw(value); }
-inline int64_t recording_key(bool value) { return value ? 1 : 0; }
-inline int64_t recording_key(double value) {
+inline int64_t graph_key(Int value) { return raw(value); }
+inline int64_t graph_key(bool value) { return value ? 1 : 0; }
+inline int64_t graph_key(double value) {
   int64_t bits = 0;
   __builtin_memcpy(&bits, &value, sizeof bits);
   return bits;
 }
 
-/// Calls recordable function `number`, by a recording if one exists for this `key`, the function's numeric arguments.
+/// Calls replayable function `number`, by a graph if one exists for this `key`, the function's numeric arguments.
 /// Takes ownership of the handles in `inputs`, as the function does.
-using RecordedBody = void (*)(void* function, Tensor* inputs, Tensor* outputs);
-void call_recorded(Run& run, int number, std::initializer_list<int64_t> key, Tensor* inputs, Tensor* outputs, RecordedBody body,
+using GraphBody = void (*)(void* function, Tensor* inputs, Tensor* outputs);
+void call_graph(Run& run, int number, std::initializer_list<int64_t> key, Tensor* inputs, Tensor* outputs, GraphBody body,
                    void* function);
 template <class Function>
-void recorded(Run& run, int number, std::initializer_list<int64_t> key, Tensor* inputs, Tensor* outputs, Function function) {
+void graphed(Run& run, int number, std::initializer_list<int64_t> key, Tensor* inputs, Tensor* outputs, Function function) {
   if (run.graphs == nullptr) return function(inputs, outputs);
-  const RecordedBody body = [](void* one, Tensor* given, Tensor* made) { (*static_cast<Function*>(one))(given, made); };
-  call_recorded(run, number, key, inputs, outputs, body, &function);
+  const GraphBody body = [](void* one, Tensor* given, Tensor* made) { (*static_cast<Function*>(one))(given, made); };
+  call_graph(run, number, key, inputs, outputs, body, &function);
 }
 std::shared_ptr<Graphs> make_graphs(const GpuProgram& program);
 
@@ -32,7 +32,7 @@ void addmm(const Run& run, Tensor out, Tensor self, Tensor mat1, Tensor mat2, do
 void bmm(const Run& run, Tensor out, Tensor mat1, Tensor mat2);
 void baddbmm(const Run& run, Tensor out, Tensor self, Tensor mat1, Tensor mat2, double beta, double alpha);
 
-/// cuBLAS with a dedicated workspace: torch may free its workspace while recordings still use it.
+/// cuBLAS with a dedicated workspace: torch may free its workspace while graphs still use it.
 class Matmuls {
  public:
   Matmuls() = default;

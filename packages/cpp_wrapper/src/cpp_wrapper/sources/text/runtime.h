@@ -259,7 +259,7 @@ struct Convention {
 class Device;
 class Graphs;
 class Matmuls;
-class RecordedMemory;
+class GraphMemory;
 struct GpuProgram;
 struct CudaGuardOpaque;
 struct CudaStreamGuardOpaque;
@@ -276,9 +276,9 @@ struct Run {
   CudaStreamGuardOpaque* stream_guard = nullptr;
   bool has_context = false;
   uint64_t constants = 0;     // the state of the constants that the call reads
-  Graphs* graphs = nullptr;   // this call's recordings (graphs.h); null if recordable functions are not recorded
-  RecordedMemory* recorded = nullptr;  // during a recording
-  Matmuls* matmuls = nullptr;        // during a recording and in the calls before it
+  Graphs* graphs = nullptr;   // this call's graphs (graphs.h); null if replayable functions are not captured
+  GraphMemory* graph_memory = nullptr;  // during a capture
+  Matmuls* matmuls = nullptr;        // during a capture and in the calls before it
 };
 
 struct Program {

@@ -11,7 +11,7 @@ from wrapper_ir.verifier.checks.layout import LayoutCheck
 from wrapper_ir.verifier.checks.lifetimes import Lifetimes
 from wrapper_ir.verifier.checks.pools import Pools
 from wrapper_ir.verifier.checks.program import check_program
-from wrapper_ir.verifier.checks.recording import Recording
+from wrapper_ir.verifier.checks.replay import Replay
 from wrapper_ir.verifier.checks.resized import Resized
 from wrapper_ir.verifier.checks.scopes import Scopes
 from wrapper_ir.verifier.checks.shapes import Shapes
@@ -45,6 +45,6 @@ SECOND = (
     Pools,
     Symmetric,
     SymmetricArguments,
-    Recording,
+    Replay,
 )
 """Checks that use the alias analysis, which assumes that definitions are valid."""
