@@ -83,10 +83,10 @@ def coded_call(boxed: Boxed) -> Callable[[Callable[..., object]], CompiledProgra
         prefix = "_"
         while any(parameter.name.startswith(prefix) for parameter in parameters):
             prefix += "_"
-        used = {"function": function, "given": _given, "failure_of": binding_failure}
-        used |= {"BOUND": BOUND, "REQUIRED": REQUIRED}
-        used |= {f"default{i}": parameter.default for i, parameter in enumerate(parameters)}
-        scope: dict[str, Any] = {f"{prefix}{name}": value for name, value in used.items()}
+        values: dict[str, Any] = {"function": function, "arrange": _arrange, "failure_of": binding_failure}
+        values |= {"BOUND": BOUND, "REQUIRED": REQUIRED}
+        values |= {f"default{i}": parameter.default for i, parameter in enumerate(parameters)}
+        scope = {f"{prefix}{name}": value for name, value in values.items()}
         exec(compile(_call_text(parameters, prefix), "<call of a model>", "exec"), scope)
         program = Parameter(f"{prefix}program", Parameter.POSITIONAL_ONLY)
         described: Any = update_wrapper(lambda: None, function)  # Any: functions take attributes
@@ -96,7 +96,7 @@ def coded_call(boxed: Boxed) -> Callable[[Callable[..., object]], CompiledProgra
     return decorate
 
 
-def _given(
+def _arrange(
     args: tuple[object, ...], kwargs: dict[str, object], by_name: dict[str, object]
 ) -> tuple[tuple[object, ...], dict[str, object]]:
     """Returns the arguments of a call by position, whose last ones may be REQUIRED, and those by name."""
@@ -125,7 +125,7 @@ def _call_text(parameters: Sequence[Parameter], _: str) -> str:
         f" {''.join(f'{name}={_}REQUIRED, ' for name in keywords)}**{_}keywords):",
         "    try:",
         f"        if {' or '.join([f'{_}rest', f'{_}keywords', *(f'{n} is {_}REQUIRED' for n in tested)])}:",
-        f"            {_}args, {_}kwargs = {_}given(",
+        f"            {_}args, {_}kwargs = {_}arrange(",
         f"                ({''.join(f'{n}, ' for n in positional)}*{_}rest,), {_}keywords,",
         f"                {{{', '.join(f'{n!r}: {n}' for n in keywords)}}})",
         f"            return {_}function(*{_}args, **{_}kwargs)",
