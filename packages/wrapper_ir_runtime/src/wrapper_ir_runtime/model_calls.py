@@ -108,8 +108,8 @@ def _arrange(
 def _call_text(parameters: Sequence[Parameter], _: str) -> str:
     """Returns the text of a function that calls a model's function; `_` is a prefix that no parameter has.
 
-    Arguments by position, and those of keyword parameters, are not packed: a `*args, **kwargs` of all arguments
-    costs 0.4 us a call. Other calls pass the arguments on as they are, so that Python reports what is wrong.
+    Arguments by position, and those of keyword parameters, are not packed: `*args, **kwargs` would cost 0.4 us
+    a call. Other calls pass their arguments on as they are, so that Python reports what is wrong.
     """
     keywords = [p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY]
     count = len(parameters) - len(keywords)
@@ -120,11 +120,12 @@ def _call_text(parameters: Sequence[Parameter], _: str) -> str:
         *[name for name in required if name in positional][-1:],
         *(n for n in required if n in keywords),
     ]
+    unusual = [f"{_}rest", f"{_}keywords", *(f"{name} is {_}REQUIRED" for name in tested)]
     lines = [
         f"def call({', '.join([f'{_}program', *(f'{name}={_}REQUIRED' for name in positional)])}, /, *{_}rest,"
         f" {''.join(f'{name}={_}REQUIRED, ' for name in keywords)}**{_}keywords):",
         "    try:",
-        f"        if {' or '.join([f'{_}rest', f'{_}keywords', *(f'{n} is {_}REQUIRED' for n in tested)])}:",
+        f"        if {' or '.join(unusual)}:",
         f"            {_}args, {_}kwargs = {_}arrange(",
         f"                ({''.join(f'{n}, ' for n in positional)}*{_}rest,), {_}keywords,",
         f"                {{{', '.join(f'{n!r}: {n}' for n in keywords)}}})",
