@@ -216,8 +216,8 @@ def test_streams_and_events(gpu: FakeGpu, tmp_path: Path) -> None:
         " ".join(str(events.get(word, {side: "side", "0": "main"}.get(word, word))) for word in s)
         for s in steps
     ]
-    assert named[:8] == ["capture 0 main", "wait side 0", "capture 1 side", "wait main 1", "capture 2 main",
-                         "wait side 2", "capture 3 main", "synchronize 3 main"]  # fmt: skip
+    assert named[:8] == ["record 0 main", "wait side 0", "record 1 side", "wait main 1", "record 2 main",
+                         "wait side 2", "record 3 main", "synchronize 3 main"]  # fmt: skip
     assert sorted(s[0] for s in steps[8:]) == ["destroy_event"] * 4
     current = gpu.torch_log()
     assert current == [f"stream {side}", "back to stream 0"] * (len(current) // 2)
