@@ -28,7 +28,7 @@ class Lines(Protocol):
 
     @property
     def origins(self) -> Sequence[LineOrigin]:
-        """One item a line."""
+        """One item per line."""
 
 
 def explained_calls(function: Function) -> Function:

@@ -95,4 +95,4 @@ class DriverError(TritonRuntimeError):
 
 
 class TuningError(TritonRuntimeError):
-    """Nothing can be chosen (TR6nn)."""
+    """No config or kernel can be chosen (TR6nn)."""

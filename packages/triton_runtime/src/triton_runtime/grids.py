@@ -72,8 +72,8 @@ def _checked(kernel: ir.TritonKernel, size: Expr, names: Collection[str]) -> Exp
 
 
 def _function(sizes: tuple[Expr, Expr, Expr], places: Mapping[str, int], count: int) -> GridFunction:
-    """One function for the three sizes. Parameters are positional, because their names need not be valid
-    Python.
+    """Compiles the three sizes to one function. Parameters are positional, because their names need not be
+    valid Python.
     """
 
     def name(e: Expr) -> str:

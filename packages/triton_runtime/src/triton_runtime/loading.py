@@ -57,7 +57,7 @@ class Compiler:
         return [make_job(one.kernel, one.config, self.target, str(self.folder)) for one in launchables]
 
     def each(self, launchables: Sequence[Launchable]) -> list[ir.KernelBinary | Exception]:
-        """For each, the binary for its driver, or the error."""
+        """Returns for each the binary for its driver, or the error."""
         jobs = self.jobs(launchables)
         keys = [job.key for job in jobs]
         carried = {binary.key: binary for binary in self.carried}
@@ -74,7 +74,7 @@ class Compiler:
         ]
 
     def compiled(self, launchables: Sequence[Launchable]) -> list[Binary | Exception]:
-        """For each, the compiler's result, or the error."""
+        """Returns for each the compiler's result, or the error."""
         return self._made(self.jobs(launchables))
 
     def _made(self, jobs: Sequence[CompileJob]) -> list[Binary | Exception]:

@@ -94,7 +94,7 @@ def run_pipeline(
 
 
 def run_on_artifact(artifact: Artifact, pipeline: str | Iterable[Pass]) -> Artifact:
-    """As `run_pipeline`, for an artifact: signature and binaries change with the program."""
+    """Like `run_pipeline`, for an artifact: signature and binaries change with the program."""
     for step in _passes(pipeline):
         artifact = step.around(artifact, run_pipeline(artifact.program, (step,)))
     return artifact

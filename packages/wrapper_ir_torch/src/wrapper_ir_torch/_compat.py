@@ -260,8 +260,8 @@ def group_store(group: ProcessGroup) -> Store:
 
 
 def program_groups(names: Sequence[str], device: str = "cpu", ranks: Sequence[Any] = ()) -> ProgramGroups:
-    """Returns the preparation of a program's groups before each call on this device. `ranks` are the fields
-    of a `GroupRanks` each."""
+    """Returns a callable that prepares a program's groups before each call on `device`. `ranks` has the
+    fields of each `GroupRanks`."""
     return ProgramGroups(_GROUPS, names, device, ranks)
 
 

@@ -64,8 +64,8 @@ class Results:
 
     def begins(self, results: Sequence[object]) -> tuple[int, ...] | None:
         """Returns the addresses of the storages of another call's results, or None if their layout differs.
-        Results on another device may be on this one there: recorded calls of torch keep numbers on the
-        device."""
+        Results that are on another device here may be on this device in the other call: torch keeps numbers
+        on the device while it records."""
         if len(results) != len(self.parts):
             return None
         spans: dict[int, tuple[int, int]] = {}

@@ -73,7 +73,8 @@ def call_operator(step: steps.CallOperator, scope: FunctionScope) -> None:
 
 
 def _require_python(step: CallStep, scope: FunctionScope) -> None:
-    """Raises EmitError CPP502 for operators with Python's group memory, in libraries for other processes."""
+    """Raises EmitError CPP502 if a library for any process calls an operator that needs Python's group
+    memory."""
     if uses_workspace(step.operator.schema) and not scope.module.python_operators:
         hint = (
             "run lower-collectives without fused-matmuls and low-contention-threshold-bytes, "

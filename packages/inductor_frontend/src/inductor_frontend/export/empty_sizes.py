@@ -27,8 +27,9 @@ from inductor_frontend.torch_patches.table import (
 
 @contextmanager
 def nonnegative_sizes() -> Iterator[None]:
-    """While the context is active, sympy takes symbols of sizes for nonnegative instead of positive. A model that asks whether a
-    tensor is empty then adds a guard, and so does a reduction that needs elements."""
+    """Makes sympy treat symbols of sizes as nonnegative instead of positive, while the context is active. A
+    model that asks whether a tensor is empty then adds a guard, and so does a reduction that needs
+    elements."""
     make, fake = SIZE_SYMBOLS.own(), FAKE_RESULTS.own()
 
     def make_symbol(*args: Any, **assumptions: Any) -> Any:
@@ -67,9 +68,9 @@ def _check_elements(operator: Any, args: Any, kwargs: Any) -> None:
 
 @contextmanager
 def layouts_of_empty_tensors() -> Iterator[None]:
-    """While the context is active, operators in C++ lay an empty tensor out like any other. They ask whether
-    a tensor is empty to copy less (an empty tensor is contiguous), not to compute other values; the answer
-    "no" adds no guard. Questions of the model itself, also by `is_contiguous`, add guards."""
+    """Makes operators in C++ lay an empty tensor out like any other, while the context is active. They ask
+    whether a tensor is empty to copy less (an empty tensor is contiguous), not to compute other values; the
+    answer "no" adds no guard. Questions of the model itself, also by `is_contiguous`, add guards."""
     guard, contiguous = LAYOUT_QUESTIONS.own(), MODEL_LAYOUT_QUESTIONS.own()
     asking: list[None] = []
 
@@ -106,8 +107,8 @@ _OPERATORS = "SymInt.h"  # comparisons in C++; checks in C++ name other files
 
 
 def _if_not_empty(question: sympy.Basic) -> bool | None:
-    """The answer to `expr == 0` or `expr != 0` for sizes that are all positive; None for other questions, and if even that does
-    not tell."""
+    """Evaluates `expr == 0` or `expr != 0` for positive sizes. Returns None for other conditions, and if the
+    sizes do not decide."""
     if not isinstance(question, sympy.Eq | sympy.Ne) or sympy.S.Zero not in question.args:
         return None
     symbols = [s for s in question.free_symbols if s.is_nonnegative and not s.is_positive]

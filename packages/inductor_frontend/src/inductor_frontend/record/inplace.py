@@ -108,7 +108,8 @@ def _read_before(
     """
 
     def needs(node: SchedulerNode) -> bool:
-        """Needs it element by element: directly, or through another buffer that the kernel produces."""
+        """Returns whether a node reads the buffer element by element: directly, or through another buffer of
+        the kernel."""
         same = [storage(_real(dep.name)) for dep in node.read_writes.reads if writer.can_inplace(dep)]
         inputs = [producers[s] for s in same if s in producers]
         return name in same or any(needs(m) for m in inputs if m.get_name() in node.ancestors)

@@ -18,7 +18,7 @@ _ENOUGH, _MANY = 0.5, 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """A choice.
+    """The result of a comparison of times.
 
     `winner` is its key. `best` has the fastest mean time. `tied` has all candidates that are
     indistinguishable from it, in the stable order; the first of them wins. `means` are of the middle half of

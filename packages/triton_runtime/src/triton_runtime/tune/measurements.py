@@ -61,7 +61,7 @@ class Entry:
         return decide(seconds, self.order, noise=noise)
 
     def merged(self, other: Entry) -> Entry:
-        """All times of both; symmetric in its operands."""
+        """Merges the times of both; symmetric in its operands."""
         order = tuple(dict.fromkeys((*min(self.order, other.order), *max(self.order, other.order))))
         times = {
             key: tuple(sorted((*self.times.get(key, ()), *other.times.get(key, ()))))

@@ -246,7 +246,7 @@ def _own_checks(body: Sequence[ir.Op]) -> dict[_Layout, list[int]]:
 def _open_symbols(
     value: ir.Value, type: ir.TensorType, body: Sequence[ir.Op], defined: Mapping[str, int]
 ) -> frozenset[str]:
-    """The symbols of the sizes and strides that do not hold by the definition of their symbol alone."""
+    """The symbols in sizes and strides, except for sizes and strides that define their symbol."""
     symbols: frozenset[str] = frozenset()
     pairs: list[tuple[Expr, Expr]] = [(e, ir.SizeOf(value, d)) for d, e in enumerate(type.sizes)]
     pairs += [(e, ir.StrideOf(value, d)) for d, e in enumerate(type.strides)]

@@ -63,7 +63,7 @@ class Analyses:
         return result
 
     def get_from_callees(self, function: ir.Function, analysis: Callable[[ir.Function, Analyses], T]) -> T:
-        """As `get_for`, for an analysis that queries the results of callees: these are computed first."""
+        """Like `get_for`, for an analysis that queries the results of callees: these are computed first."""
 
         def is_done(name: str) -> bool:
             return (analysis, id(self.functions[name])) in self._function_results

@@ -18,7 +18,8 @@ __all__ = ["RULES", "SIGNATURE_RULES", "Rule", "check", "require_signature", "ve
 def check(
     program: ir.Program | Artifact, ops: ir.OpSet = ir.OPS, analyses: Analyses | None = None
 ) -> tuple[Diagnostic, ...]:
-    """All findings about `program`, empty for a valid one; never raises, whatever the object contains.
+    """Returns all findings about `program`, empty for a valid one. Never raises, whatever the object
+    contains.
 
     The signature of an artifact is also checked, if its program is valid. Ops outside `ops` are refused.
     `analyses` is the program's memo, if the caller has one.

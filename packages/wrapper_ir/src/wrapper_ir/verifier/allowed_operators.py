@@ -22,7 +22,7 @@ def check_operators(program: ir.Program, policy: OperatorPolicy = DEFAULT_OPERAT
 
 
 def _calls(program: ir.Program) -> Iterator[tuple[str, Callable[[], str]]]:
-    """Each called operator, and a function that returns the text of the place."""
+    """Yields each called operator, with a function that returns the text of the place."""
     for function in program.functions:
         for position, op in function.positions_of(ir.CallExtern, ir.CollectiveStart):
             yield op.target, partial(op_place, function, position)

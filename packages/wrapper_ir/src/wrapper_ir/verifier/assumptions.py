@@ -106,8 +106,8 @@ class Assumptions:
     def _around(
         self, names: frozenset[str], positive: Sequence[Expr], sizes: dict[Expr, None]
     ) -> dict[Expr, None]:
-        """At most `_MAX_FACTS` facts. Symbols with few facts come first, because each of their facts tells
-        more."""
+        """Returns at most `_MAX_FACTS` facts. Symbols with few facts come first, because each of theirs is
+        more specific."""
         facts = dict(sizes)
         pending, visited = set(names), set(names)
         while pending and len(facts) < _MAX_FACTS:

@@ -105,7 +105,7 @@ class FunctionFacts:
         position: int,
         unless: tuple[Expr, ...] = (),
     ) -> None:
-        """As `require`, for the claim that `size` is a multiple of `divisor`, or that one of `unless` is
+        """Like `require`, for the claim that `size` is a multiple of `divisor`, or that one of `unless` is
         0."""
         self._settle(self.proofs.multiple(divisor, size, unless), code, message, position)
 

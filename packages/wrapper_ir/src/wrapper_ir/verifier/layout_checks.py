@@ -27,8 +27,8 @@ def layout_checks(function: ir.Function, analyses: Analyses) -> Iterator[tuple[i
 
 
 def output_checks(function: ir.Function, analyses: Analyses) -> Iterator[tuple[int, ir.AssertLayout]]:
-    """As `layout_checks`, only for out arguments and stacked trips, which suffices for a program without
-    symbols."""
+    """Like `layout_checks`, but only for out arguments and stacked trips, which suffices for a program
+    without symbols."""
     for position, op in function.positions_of(ir.CallExtern, ir.WhileLoop):
         checks: Iterator[ir.AssertLayout] = iter(())
         match op:

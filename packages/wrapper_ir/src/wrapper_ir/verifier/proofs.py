@@ -112,7 +112,7 @@ class Proofs:
         return Verdict.OPEN, condition
 
     def multiple(self, divisor: int, e: Size, unless: tuple[Expr, ...] = ()) -> tuple[Verdict, Expr]:
-        """As `decide`, for the claim that `e` is a multiple of `divisor`, or that one of `unless` is 0."""
+        """Like `decide`, for the claim that `e` is a multiple of `divisor`, or that one of `unless` is 0."""
         terms: Terms = {(): e} if isinstance(e, int) else terms_of(self._reduce(e))
         if not any(scale % divisor for scale in terms.values()):
             return Verdict.PROVED, _FALSE

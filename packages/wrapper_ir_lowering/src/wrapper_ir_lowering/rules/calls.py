@@ -14,7 +14,7 @@ from wrapper_ir_lowering.steps import Argument, Step
 
 
 def launch(op: ir.Launch, state: FunctionState) -> Iterator[Step]:
-    """Each argument with its parameter."""
+    """Launches the kernel, with each argument paired with its parameter."""
     kernel = state.program.analyses.kernels.get(op.kernel)
     if kernel is None:
         raise state.invalid(f"the program has no kernel @{op.kernel}")
@@ -98,7 +98,7 @@ def collective(op: ir.CollectiveStart, state: FunctionState) -> Iterator[Step]:
 
 
 def wait(op: ir.Wait, state: FunctionState) -> Iterator[Step]:
-    """One step; a second name if the collective was finished at its start."""
+    """Waits for the result. If the collective was finished at its start, only adds a name."""
     state.define(op.result)
     if op.source in state.joined:
         yield steps.Same(result=op.result, source=op.source, at=state.at)
@@ -107,7 +107,7 @@ def wait(op: ir.Wait, state: FunctionState) -> Iterator[Step]:
 
 
 def unpack(op: ir.Unpack, state: FunctionState) -> Iterator[Step]:
-    """One step, and checks of the operator's result at this path."""
+    """Unpacks the result at a path, and checks it."""
     state.define(op.result)
     yield steps.Unpack(result=op.result, source=op.source, path=op.path, at=state.at)
     op_of_source = state.calls.get(op.source)

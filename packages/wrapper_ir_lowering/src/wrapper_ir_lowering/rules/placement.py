@@ -23,7 +23,7 @@ def _is_on_host(op: ir.RecordEvent | ir.WaitEvent, state: FunctionState) -> bool
 
 
 def record_event(op: ir.RecordEvent, state: FunctionState) -> Iterator[Step]:
-    """On the host it has happened already."""
+    """On the host, it is already complete."""
     on_host = _is_on_host(op, state)
     state.define(op.result)
     yield steps.RecordEvent(

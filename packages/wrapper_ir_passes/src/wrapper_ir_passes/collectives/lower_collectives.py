@@ -93,7 +93,7 @@ class LowerCollectives(Pass):
             yield from collective_choices(function, stripped, self._limits())
 
     def comparable(self, before: ir.Program, after: ir.Program) -> tuple[ir.Program, ir.Program]:
-        """Both with the kernels: a sum in another order has another value."""
+        """Returns both programs with the kernels: a sum in another order has another value."""
         return (self._lowered(Analyses(before)) if self.auto_select else before), after
 
     def _lowered(self, analyses: Analyses) -> ir.Program:

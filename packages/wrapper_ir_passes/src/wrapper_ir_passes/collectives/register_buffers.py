@@ -56,7 +56,7 @@ class RegisterBuffers(Pass):
         return self._choices(analyses.after(strip_frees(analyses.program)))
 
     def comparable(self, before: ir.Program, after: ir.Program) -> tuple[ir.Program, ir.Program]:
-        """Both with the variants that write into given results."""
+        """Returns both programs with out variants."""
         return self._with_out_variants(before), after
 
     def _choices(self, stripped: Analyses) -> tuple[CollectiveBuffers, ...]:

@@ -85,7 +85,8 @@ class DebugValues(Pass):
         return original if with_debug == original else with_debug
 
     def comparable(self, before: ir.Program, after: ir.Program) -> tuple[ir.Program, ir.Program]:
-        """Both without debug ops, and without the events that the host waits for before reading."""
+        """Returns both programs without debug ops, and without the events that the host waits for before
+        reading."""
         return _without(before), _without(after)
 
     def _insert(self, function: ir.Function, analyses: Analyses, name_filter: NameFilter) -> ir.Function:

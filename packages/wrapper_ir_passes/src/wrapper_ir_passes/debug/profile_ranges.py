@@ -34,7 +34,7 @@ class ProfileRanges(Pass):
         return original if with_ranges == original else with_ranges
 
     def comparable(self, before: ir.Program, after: ir.Program) -> tuple[ir.Program, ir.Program]:
-        """Without the ranges."""
+        """Returns both programs without the ranges."""
         return _without(before), _without(after)
 
 

@@ -56,7 +56,7 @@ class CudaGraphs(Pass):
         return derive_frees(program)
 
     def comparable(self, before: ir.Program, after: ir.Program) -> tuple[ir.Program, ir.Program]:
-        """Both with regions inlined."""
+        """Returns both programs with inlined regions."""
         names = {f.name for f in before.functions}
         return before, inline_regions(after, {f.name for f in after.functions} - names)
 

@@ -56,7 +56,7 @@ class MoveDevice(Pass):
         return _moved(program, move)
 
     def comparable(self, before: ir.Program, after: ir.Program) -> tuple[ir.Program, ir.Program]:
-        """Both on the new device."""
+        """Returns both programs on the new device."""
         move = self.move(before)
         return _moved(before, move), _moved(after, move)
 

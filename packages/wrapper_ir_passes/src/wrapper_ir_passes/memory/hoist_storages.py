@@ -178,9 +178,9 @@ class Hoister:
         return max(1, self.sizes.number(kind[2]))
 
     def _within(self, function: ir.Function, storages: _Storages, slack: float) -> _Storages:
-        """Those of the storages that may be in use throughout the function, within the slack.
+        """Returns the storages that may be in use throughout the function, within the slack.
 
-        They are chosen by the pools that the function itself would have, the largest first.
+        Selects them by the function's own pools, the largest first.
         """
         by_name = {s.op.result.name: s for of_kind in storages.values() for s in of_kind}
         kinds: dict[str, Hashable] = {s.op.result.name: k for k, of_kind in storages.items() for s in of_kind}

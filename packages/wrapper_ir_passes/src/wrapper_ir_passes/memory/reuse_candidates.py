@@ -169,7 +169,7 @@ def relied_alignment(function: ir.Function, analyses: Analyses) -> Mapping[ir.Va
 
 
 def may_take_over_result(new: ir.AllocStorage, old: OperatorResult, relied: Mapping[ir.Value, int]) -> bool:
-    """As `may_take_over`, for results of operators; `relied` is the result of `relied_alignment`."""
+    """Like `may_take_over`, for results of operators; `relied` is the result of `relied_alignment`."""
     type = new.result.type
     return (type.nbytes, type.device, type.space, new.stream) == (
         ir.extent_bytes(old.value.type),

@@ -31,7 +31,7 @@ class UseOutVariants(Pass):
         return changed if changed is analyses.program else derive_frees(changed)
 
     def comparable(self, before: ir.Program, after: ir.Program) -> tuple[ir.Program, ir.Program]:
-        """Both with the variants."""
+        """Returns both programs with the variants."""
         return _with_variants(before, Analyses(before)), after
 
 

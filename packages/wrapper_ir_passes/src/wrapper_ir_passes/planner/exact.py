@@ -160,7 +160,7 @@ class _Search:
             self.low[i], self.waits[i] = max(low, min(tops)), True
 
     def _most_needed(self, lowest: list[int], low: int) -> int:
-        """Of the buffers that fit lowest, returns that of the section with the fewest of them.
+        """Returns, among the buffers that fit lowest, that of the section with the fewest of them.
 
         Ties are broken by the least free space.
         """

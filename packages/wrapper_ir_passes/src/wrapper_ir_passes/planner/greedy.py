@@ -18,7 +18,7 @@ def by_size(buffers: Sequence[Buffer]) -> Placement:
 
 
 def by_area(buffers: Sequence[Buffer]) -> Placement:
-    """As `by_size`, by bytes times time."""
+    """Like `by_size`, ordered by bytes times time."""
     return _lowest(sorted(buffers, key=lambda b: (b.size * (b.begin - b.end), -b.size, b.begin, b.name)))
 
 

@@ -24,7 +24,7 @@ class Pool:
     end: int
 
     def live_at(self, time: int) -> int:
-        """Bytes of it that are needed at a time."""
+        """Bytes of the buffers that are live at `time`."""
         return sum(b.size for b in self.buffers if b.begin <= time < b.end)
 
 

@@ -43,7 +43,7 @@ def _chosen(op: ir.Op, kernels: Mapping[str, ir.KernelDef], variants: Mapping[st
 
 
 def _with_variant(op: ir.Launch, multi: ir.KernelDef, index: int) -> ir.Launch:
-    """Returns the launch of one kernel of a multi-kernel in place of the launch of that."""
+    """Replaces the launch of a multi-kernel by the launch of one of its kernels."""
     assert isinstance(multi, ir.MultiKernel)
     variant = multi.variants[index]
     tensors = [i for i, p in enumerate(multi.params) if p.kind.takes_tensor]

@@ -42,7 +42,7 @@ class TuningProgram:
 
     @property
     def launch(self) -> ir.Launch:
-        """The launch."""
+        """The launch with the choice."""
         [op] = (op for op in self.program.main.ops_of(ir.Launch))
         return op
 
@@ -269,7 +269,7 @@ class _Reduction:
         return result
 
     def _value(self, name: str, type: TypeT) -> ir.Value[TypeT]:
-        """A value of this name, or of one like it."""
+        """Returns a value with this name, or with underscores appended to make it unique."""
         while name in self.names:
             name += "_"
         self.names.add(name)

@@ -73,5 +73,6 @@ def _samples_of(event: Event[Any], counts: Counter[tuple[str, str]], subject: Su
 
 
 def source_nodes(function: ir.Function, analyses: Analyses) -> Mapping[ir.Value, tuple[str, ...]]:
-    """Maps each value to the source nodes of its defining op: a kernel has those of all that it computes."""
+    """Maps each value to the source nodes of its defining op. A kernel has the nodes of all its
+    computations."""
     return {v: op.prov.nodes for op in function.body if op.prov.nodes for v in ir.results(op)}

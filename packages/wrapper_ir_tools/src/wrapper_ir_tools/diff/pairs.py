@@ -16,7 +16,7 @@ _RESULTS = re.compile(rf"(?:^  |; )({NAME}(?:, {NAME})*) = ")
 
 @dataclass(frozen=True, slots=True)
 class LinePair:
-    """Two aligned lines, by their numbers from 0; -1 on a side without a line."""
+    """Two aligned lines: their numbers from 0, or -1 on a side without a line."""
 
     old: int
     new: int

@@ -40,7 +40,7 @@ class LineShare:
 
     @property
     def op_share(self) -> float:
-        """Of the lines written for an op, the fraction that leads to a source line."""
+        """The fraction of the lines of an op that lead to a source line."""
         return self.op_led / self.op_lines if self.op_lines else 1.0
 
 

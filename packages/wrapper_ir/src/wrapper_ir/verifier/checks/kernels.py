@@ -224,8 +224,8 @@ class Kernels(Check):
         )
 
     def is_none_at(self, extent: Size, size: Expr) -> bool:
-        """Returns whether an extent certainly is not positive if a size is 0, by substituting a term of the
-        size."""
+        """Returns whether an extent is known not to be positive if a size is 0. Solves `size == 0` for one of
+        its terms, and substitutes that in the extent."""
         if isinstance(extent, int):
             return extent <= 0
         for monomial, scale in terms_of(size).items():

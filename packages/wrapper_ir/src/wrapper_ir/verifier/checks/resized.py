@@ -71,7 +71,7 @@ class Resized(Check):
             self.nbytes[roots[0]] = op.nbytes
 
     def attach(self, position: int, op: ir.SetStorage) -> None:
-        """From here on, the target has the bytes of the source's elements."""
+        """Records that the target now has the bytes of the source's elements."""
         for root in self.roots_at(op.target, position):
             self.nbytes.pop(root, None)
         if op.target.type == op.source.type:

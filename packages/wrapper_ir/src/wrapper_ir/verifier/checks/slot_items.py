@@ -19,7 +19,7 @@ _Needs = Mapping[str, tuple[int, ...]]
 
 
 def _needs(analyses: Analyses) -> _Needs:
-    """By function and index of the parameter: the size of the largest elements in it, including callees; 1 if
+    """Maps function and parameter index to the size of the largest elements in it, including callees; 1 if
     none."""
     needs: dict[str, tuple[int, ...]] = {}
 
