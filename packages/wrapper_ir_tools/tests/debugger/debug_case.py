@@ -13,7 +13,7 @@ from wrapper_ir_tools.debugger.subject import InputChoice, Subject
 
 def subject(text: str, *args: Any, draws: list[Draw] | None = None) -> Subject:
     """Builds a subject from a program and its flat arguments."""
-    return Subject(artifact(text), ListMachine(), InputChoice(given=args), OPTIONS, draws)
+    return Subject(artifact(text), ListMachine(), InputChoice(values=args), OPTIONS, draws)
 
 
 LOOP = """

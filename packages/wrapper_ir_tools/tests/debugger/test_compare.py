@@ -221,7 +221,7 @@ def test_windows_of_taps() -> None:
 def test_an_engine_that_is_wrong(tap_bytes: int) -> None:
     x = tensor([1.0, 2.0])
     emitter = Wrong()
-    second = engine_samples(artifact(ADDS), emitter, ListMachine(), InputChoice(given=[x]), tap_bytes)
+    second = engine_samples(artifact(ADDS), emitter, ListMachine(), InputChoice(values=[x]), tap_bytes)
     result = compare_runs(samples(subject(ADDS, x)), second)
     assert result.mismatch is not None
     assert result.mismatch.first.name == "%b"

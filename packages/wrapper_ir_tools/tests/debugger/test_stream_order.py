@@ -49,7 +49,7 @@ def on_toy(text: str) -> Artifact:
 def in_other_order(text: str, order: StreamOrder) -> Comparison:
     program = on_toy(text)
     changed = replace(program, program=other_stream_order(program.program, order))
-    x = InputChoice(given=[tensor([1.0, 2.0])])
+    x = InputChoice(values=[tensor([1.0, 2.0])])
     first, second = (Subject(a, ListMachine(), x, OPTIONS) for a in (program, changed))
     return compare_runs(samples(first), samples(second))
 

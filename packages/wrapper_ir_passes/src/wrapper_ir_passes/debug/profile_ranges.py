@@ -40,14 +40,13 @@ class ProfileRanges(Pass):
 
 def _with_ranges(function: ir.Function) -> Iterator[ir.Op]:
     for op in _plain(function):
-        match op:
-            case ir.Launch() | ir.CallExtern() | ir.CollectiveStart():
-                details = _MARK + _details(op.prov)
-                yield ir.EnterProfile(name=ir.callee_name(op), details=details, prov=op.prov)
-                yield op
-                yield ir.ExitScope(prov=op.prov)
-            case _:
-                yield op
+        if isinstance(op, ir.OutsideCall):
+            details = _MARK + _details(op.prov)
+            yield ir.EnterProfile(name=ir.callee_name(op), details=details, prov=op.prov)
+            yield op
+            yield ir.ExitScope(prov=op.prov)
+        else:
+            yield op
 
 
 def _details(prov: ir.Provenance) -> str:

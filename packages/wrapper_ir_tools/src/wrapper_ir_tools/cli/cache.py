@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from typing import Any
 
 import click
 
@@ -20,7 +19,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 24 * 3600, "w": 7 * 24 * 3600}
 class _Size(click.ParamType[int]):
     name = "SIZE"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         try:
             return parse_size(str(value))
         except StoreError as error:
@@ -30,7 +29,7 @@ class _Size(click.ParamType[int]):
 class _Age(click.ParamType[float]):
     name = "AGE"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
         match = re.fullmatch(r"([0-9]+)([smhdw])", str(value))
         if match is None:
             self.fail(f"{value!r} is not an age: write 12h, 30d or 4w", param, ctx)

@@ -6,13 +6,14 @@ import importlib
 import sys
 import traceback
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TypeVar
 
 import click
 
+T = TypeVar("T")
 
-# Any: models and their arguments belong to the frontend
-def call_factory(spec: str) -> tuple[Any, tuple[Any, ...], Mapping[str, Any], Mapping[str, Any]]:
+
+def call_factory(spec: str) -> tuple[object, tuple[object, ...], Mapping[str, object], Mapping[str, object]]:
     """Calls `module:function` and returns (model, args, kwargs, options); the working directory is
     importable.
 
@@ -37,7 +38,7 @@ def call_factory(spec: str) -> tuple[Any, tuple[Any, ...], Mapping[str, Any], Ma
     return model, args, kwargs or {}, options or {}
 
 
-def _own(spec: str, call: Callable[[], Any]) -> Any:
+def _own(spec: str, call: Callable[[], T]) -> T:
     try:
         return call()
     # raised by the user's code

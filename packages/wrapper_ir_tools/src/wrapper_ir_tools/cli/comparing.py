@@ -142,7 +142,7 @@ def eager_subject(
     flat = [] if has_inputs else flat_arguments(artifact, subject.machine, args, kwargs)
     eager = eager_frontend.eager(factory, args, kwargs, **options)
     options_of_run = subject.interpreter.options
-    return eager, Subject(artifact, subject.machine, InputChoice(given=flat), options_of_run)
+    return eager, Subject(artifact, subject.machine, InputChoice(values=flat), options_of_run)
 
 
 def with_model_inputs(artifact: Artifact) -> Artifact:

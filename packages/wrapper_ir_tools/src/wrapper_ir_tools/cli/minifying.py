@@ -11,20 +11,8 @@ from wrapper_ir_tools.cli.comparing import eager_subject, with_model_inputs
 from wrapper_ir_tools.cli.output import echo
 from wrapper_ir_tools.cli.run import checked_emitter
 from wrapper_ir_tools.cli.subjects import SubjectChoices, make_subject
+from wrapper_ir_tools.debugger import minify
 from wrapper_ir_tools.debugger.hunt import HuntOptions
-from wrapper_ir_tools.debugger.minify import (
-    Check,
-    EagerReference,
-    Minified,
-    ModuleOptions,
-    command_check,
-    eager_check,
-    engine_check,
-    finite_check,
-    minify,
-    module_text,
-    program_check,
-)
 from wrapper_ir_tools.debugger.subject import Subject
 
 
@@ -49,12 +37,17 @@ def minified(artifact: Artifact, choices: MinifyChoices, run: SubjectChoices) ->
     machine = run["machine"]
     if choices.engine == "eager":
         eager, subject = eager_subject(artifact, choices.model, choices.frontend, run)
-        reference = EagerReference(subject, eager)
-        check = eager_check(reference, subject.machine, subject.interpreter.options)
-        result = minify(subject, check)
+        reference = minify.EagerReference(subject, eager)
+        check = minify.eager_check(reference, subject.machine, subject.interpreter.options)
+        result = minify.minify(subject, check)
         result = replace(result, artifact=with_model_inputs(result.artifact))
         small = Subject(result.artifact, subject.machine, options=subject.interpreter.options)
-        _write(result, check, choices.output, ModuleOptions(machine=machine, model=reference.mismatch(small)))
+        _write(
+            result,
+            check,
+            choices.output,
+            minify.ModuleOptions(machine=machine, model=reference.mismatch(small)),
+        )
         return
     # unwritten memory is the same in each run of a hunt, and in both programs
     poison = 0 if choices.command is None and choices.engine is None else None
@@ -63,14 +56,14 @@ def minified(artifact: Artifact, choices: MinifyChoices, run: SubjectChoices) ->
     if choices.second is not None:
         second = make_subject(choices.second, run, poison=poison, draws=subject.draws)
     check = _check(subject, artifact, choices, run)
-    result = minify(subject, check, second)
-    options = ModuleOptions(
+    result = minify.minify(subject, check, second)
+    options = minify.ModuleOptions(
         machine=machine, engine=choices.engine or "", command=choices.command or "", second=result.second
     )
     _write(result, check, choices.output, options)
 
 
-def _write(result: Minified, check: Check, output: str, options: ModuleOptions) -> None:
+def _write(result: minify.Minified, check: minify.Check, output: str, options: minify.ModuleOptions) -> None:
     """Writes the program as a file, or as a test."""
     lines = [
         f"{result.before} ops became {result.after}, after {result.tries} tries: {check.text}",
@@ -83,7 +76,7 @@ def _write(result: Minified, check: Check, output: str, options: ModuleOptions) 
             save(result.second, other)
             lines.append(f"the second program is {other}")
     else:
-        text = module_text(result.artifact, check.text, options)
+        text = minify.module_text(result.artifact, check.text, options)
         if output == "-":
             echo(text, nl=False)
         else:
@@ -92,13 +85,13 @@ def _write(result: Minified, check: Check, output: str, options: ModuleOptions) 
         echo(line if output == "-" or number else f"{output}: {line}", err=output == "-")
 
 
-def _check(subject: Subject, artifact: Artifact, choices: MinifyChoices, run: SubjectChoices) -> Check:
+def _check(subject: Subject, artifact: Artifact, choices: MinifyChoices, run: SubjectChoices) -> minify.Check:
     interp = subject.interpreter.options
     if choices.command is not None:
-        return command_check(choices.command, artifact)
+        return minify.command_check(choices.command, artifact)
     if choices.second is not None:
-        return program_check(subject.machine, interp)
+        return minify.program_check(subject.machine, interp)
     if choices.engine is not None:
         emitter = checked_emitter(choices.engine, artifact, run["operators"])
-        return engine_check(emitter, subject.machine, interp)
-    return finite_check(subject.machine, HuntOptions(nan_only=True), interp)
+        return minify.engine_check(emitter, subject.machine, interp)
+    return minify.finite_check(subject.machine, HuntOptions(nan_only=True), interp)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
@@ -29,7 +28,7 @@ class _Hint(click.ParamType[tuple[str, int]]):
     name = "SYMBOL=N"
 
     def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, int]:
         match = re.fullmatch(r"([^=]+)=(-?[0-9]+)", str(value))
         if match is None:

@@ -61,30 +61,28 @@ def profile(
     """
     from wrapper_ir.operators.policy import OperatorPolicy
     from wrapper_ir.plugins.registry import machine as find_machine
-    from wrapper_ir_tools.profile import (
-        ProfileOptions,
-        profile_artifact,
-        profile_json,
-        profile_text,
-        profile_trace,
-        write_metric_tables,
-    )
+    from wrapper_ir_tools import profile as measuring
 
     artifact = read_artifact(file, public_key)
-    options = ProfileOptions(
+    options = measuring.ProfileOptions(
         calls=choices["calls"],
         seed=choices["seed"],
-        given=hints_of(artifact.program, hints),
+        symbols=hints_of(artifact.program, hints),
         operators=OperatorPolicy(allow=choices["operators"]),
     )
-    measurement = profile_artifact(artifact, find_machine(choices["machine"]), options)
+    measurement = measuring.profile_artifact(artifact, find_machine(choices["machine"]), options)
     if (output := choices["output"]) is not None:
-        output.write_text(profile_json(measurement), encoding="utf-8")
+        output.write_text(measuring.profile_json(measurement), encoding="utf-8")
     if (trace := choices["trace"]) is not None:
-        trace.write_text(profile_trace(measurement), encoding="utf-8")
+        trace.write_text(measuring.profile_trace(measurement), encoding="utf-8")
     if (folder := choices["metrics"]) is not None:
-        write_metric_tables(artifact.program, measurement, folder, Path(file).name)
-    echo(profile_json(measurement) if as_json else profile_text(measurement, choices["head"]), nl=False)
+        measuring.write_metric_tables(artifact.program, measurement, folder, Path(file).name)
+    echo(
+        measuring.profile_json(measurement)
+        if as_json
+        else measuring.profile_text(measurement, choices["head"]),
+        nl=False,
+    )
 
 
 COMMANDS: tuple[click.Command, ...] = (profile,)

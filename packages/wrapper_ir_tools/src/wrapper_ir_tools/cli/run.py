@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
@@ -73,7 +73,7 @@ def run_artifact(artifact: Artifact, symbols: Mapping[str, Number], choices: Run
     """Calls the program `repeat` times on the same inputs. Raises the errors of the engine."""
     machine = find_machine(choices["machine"])
     call = _callable(artifact, choices["engine"], machine, choices["operators"])
-    results: Any = ()
+    results: Sequence[object] = ()
     times: list[float] = []
     for _ in range(choices["repeat"]):
         inputs = example_inputs(artifact.program, machine, choices["seed"], symbols)
@@ -97,7 +97,7 @@ def checked_emitter(name: str, artifact: Artifact, allowed: tuple[str, ...]) -> 
 
 def _callable(
     artifact: Artifact, engine: str, machine: Machine[Any], operators: tuple[str, ...]
-) -> Callable[[list[Any]], Any]:
+) -> Callable[[list[object]], Sequence[object]]:
     if engine == "interpreter":
         from wrapper_ir_runtime.interp import InterpOptions, run
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 import click
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from wrapper_ir_tools.debugger.random_calls import Draw
     from wrapper_ir_tools.debugger.subject import InputChoice, Subject
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 class SubjectChoices(TypedDict):

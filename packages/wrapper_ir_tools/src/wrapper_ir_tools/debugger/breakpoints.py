@@ -91,8 +91,7 @@ def _matches(text: str, function: ir.Function, position: int, analyses: Analyses
         return isinstance(op, ir.Launch) and fnmatch.fnmatchcase(op.kernel, text[1:])
     if place := _PLACE.fullmatch(text):
         return any(_same_place(location, place["file"], place["line"]) for location in op.prov.locations)
-    target = (op.target,) if isinstance(op, ir.OperatorCall) else ()
-    names = (*target, *op.prov.nodes, *op.prov.ops, *op.prov.modules)
+    names = (ir.callee_name(op), *op.prov.nodes, *op.prov.ops, *op.prov.modules)
     return any(fnmatch.fnmatchcase(name, text) for name in names)
 
 

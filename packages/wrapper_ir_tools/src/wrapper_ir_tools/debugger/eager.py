@@ -22,7 +22,7 @@ from wrapper_ir_tools.debugger.subject import Subject
 from wrapper_ir_tools.debugger.suspects import AGREES, Suspects, Verdict
 from wrapper_ir_tools.debugger.tolerances import Tolerance, compare_contents
 
-# Any in this file: the machine's tensors, and the model's arguments
+# Any in this file: the machine's tensors
 
 
 class _Grabbed(Exception):
@@ -30,12 +30,12 @@ class _Grabbed(Exception):
 
 
 def flat_arguments(
-    artifact: Artifact, machine: Machine[Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> list[Any]:
+    artifact: Artifact, machine: Machine[Any], args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> list[object]:
     """Returns the flat arguments of `main` for a call of the model; raises the errors of an invalid call."""
-    arguments: list[Any] = []
+    arguments: list[object] = []
 
-    def grab(flat: list[Any]) -> tuple[Any, ...]:
+    def grab(flat: list[object]) -> tuple[object, ...]:
         arguments.extend(flat)
         raise _Grabbed
 
@@ -52,7 +52,7 @@ def compare_with_eager(subject: Subject, eager: EagerRun, tolerance: Tolerance |
     has under a node's name (the sum of squares of a variance). A difference therefore counts once an op that
     reads it, or the result, differs too. All values of the model's nodes are in memory at once.
     """
-    nodes: dict[str, list[Any]] = {}
+    nodes: dict[str, list[object]] = {}
     for entry in eager.values():
         nodes.setdefault(entry.node, []).append(entry.value)
     suspects = Suspects(subject)
@@ -72,7 +72,7 @@ def compare_with_eager(subject: Subject, eager: EagerRun, tolerance: Tolerance |
 
 
 def _against_nodes(
-    sample: Sample, nodes: Mapping[str, list[Any]], machine: Machine[Any], tolerance: Tolerance | None
+    sample: Sample, nodes: Mapping[str, list[object]], machine: Machine[Any], tolerance: Tolerance | None
 ) -> Verdict:
     """AGREES if the value is a node's, a mismatch if it should be but differs, None if no node is
     comparable."""

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import Any
+from typing import TypeVar
 
 from wrapper_ir import ir
 from wrapper_ir.artifact import TensorData
 from wrapper_ir.errors import DebugError
 from wrapper_ir.plugins.protocols import Machine
 
-# Any in this file: the machine's tensors
+T = TypeVar("T")
 
 
-def element(tensor: Any, value: ir.Value, index: Sequence[int], machine: Machine[Any]) -> Any:
+def element(tensor: T, value: ir.Value, index: Sequence[int], machine: Machine[T]) -> T:
     """Returns a view of one element (zero dimensions), or of a slice if there are fewer indices than
     dimensions.
 
     Negative indices count from the end. Raises DebugError WIR956 for an index out of range.
     """
-    type = value.type
     sizes, strides = machine.sizes(tensor), machine.strides(tensor)
-    if not isinstance(type, ir.TensorType) or len(index) > len(sizes):
+    if not ir.is_tensor(value) or len(index) > len(sizes):
         raise DebugError("WIR956", f"%{value.name} has {len(sizes)} dimensions, not {len(index)}")
     offset = 0
     for i, size, stride in zip(index, sizes, strides):
@@ -32,21 +31,16 @@ def element(tensor: Any, value: ir.Value, index: Sequence[int], machine: Machine
             )
         offset += (i + size if i < 0 else i) * stride
     rest = len(index)
+    type = value.type
     return machine.view(tensor, type, sizes[rest:], strides[rest:], offset * type.dtype.itemsize)
 
 
-_CODES = {ir.DType.BOOL: "?", ir.DType.F64: "d", ir.DType.F32: "f", ir.DType.I64: "q"}
+_CODES = {bool: (ir.DType.BOOL, "<?"), int: (ir.DType.I64, "<q"), float: (ir.DType.F64, "<d")}
 
 
-def write(target: Any, number: bool | int | float, machine: Machine[Any]) -> None:
+def write(target: T, number: bool | int | float, machine: Machine[T]) -> None:
     """Sets all elements of a tensor to a number, converted to its element type."""
-    dtype = (
-        ir.DType.BOOL
-        if isinstance(number, bool)
-        else ir.DType.I64
-        if isinstance(number, int)
-        else ir.DType.F64
-    )
-    data = TensorData(dtype, memoryview(struct.pack(f"<{_CODES[dtype]}", number)))
+    dtype, code = _CODES[type(number)]
+    data = TensorData(dtype, memoryview(struct.pack(code, number)))
     scalar = machine.constant(data, ir.TensorType(dtype, (), ()), False, 1)
     machine.copy(target, scalar, False)

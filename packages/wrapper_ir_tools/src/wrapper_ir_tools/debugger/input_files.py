@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from wrapper_ir import ir
-from wrapper_ir.artifact import TensorData
 from wrapper_ir.artifact.file.safetensors import read_safetensors, read_shapes
 from wrapper_ir.errors import DebugError
 from wrapper_ir.expr import Int, Number, Sym
@@ -15,13 +14,12 @@ from wrapper_ir.plugins.protocols import Machine
 from wrapper_ir.support.files import opened
 from wrapper_ir_runtime.interp import example_inputs
 
-Shapes = Mapping[str, tuple[int, ...]]
+T = TypeVar("T")
 
 
-# Any: the machine's tensors
 def read_inputs(
-    program: ir.Program, machine: Machine[Any], file: Path, seed: int, given: Mapping[str, Number]
-) -> list[Any]:
+    program: ir.Program, machine: Machine[T], file: Path, seed: int, numbers: Mapping[str, Number]
+) -> list[Any]:  # Any: the machine's tensors, and numbers
     """Returns flat arguments of `main`: those in the file, and generated ones for the other parameters.
 
     Sizes in the file determine symbols. Raises DebugError WIR950 for a tensor that fits no parameter, and
@@ -40,34 +38,26 @@ def read_inputs(
             f"{file} has {', '.join(unknown)}, which main does not take",
             hint=f"its parameters: {', '.join(params) or 'none'}",
         )
-    types = {name: type for name in shapes if isinstance(type := params[name].value.type, ir.TensorType)}
+    tensors = filter(ir.is_tensor, (params[name].value for name in shapes))
+    types = {value.name: value.type for value in tensors}
     data = read_safetensors(raw, {name: type.dtype for name, type in types.items()})
-    symbols = dict(given)
+    symbols = dict(numbers)
     for name, type in types.items():
         symbols |= _symbols(type, shapes[name])
     inputs = example_inputs(program, machine, seed, symbols)
-    for position, param in enumerate(program.main.params):
+    for target, param in zip(inputs, program.main.params, strict=True):
         name = param.value.name
         if name in types:
-            machine.copy(
-                inputs[position], _tensor(param, inputs[position], data[name], shapes[name], machine), False
-            )
+            if tuple(machine.sizes(target)) != shapes[name]:
+                raise DebugError(
+                    "WIR950",
+                    f"%{name} has sizes {list(machine.sizes(target))}, the file's {list(shapes[name])}",
+                )
+            sizes = tuple(map(Int, shapes[name]))
+            dense = ir.TensorType(types[name].dtype, sizes, ir.contiguous_strides(sizes))
+            machine.copy(target, machine.constant(data[name], dense, False, ir.DEFAULT_ALIGNMENT), False)
     return inputs
 
 
 def _symbols(type: ir.TensorType, shape: tuple[int, ...]) -> dict[str, Number]:
     return {dim.name: size for dim, size in zip(type.sizes, shape) if isinstance(dim, Sym)}
-
-
-def _tensor(
-    param: ir.Param, target: Any, data: TensorData, shape: tuple[int, ...], machine: Machine[Any]
-) -> Any:
-    type = param.value.type
-    assert isinstance(type, ir.TensorType)
-    if tuple(machine.sizes(target)) != shape:
-        raise DebugError(
-            "WIR950", f"%{param.value.name} has sizes {list(machine.sizes(target))}, the file's {list(shape)}"
-        )
-    sizes = tuple(map(Int, shape))
-    dense = ir.TensorType(type.dtype, sizes, ir.contiguous_strides(sizes))
-    return machine.constant(data, dense, False, ir.DEFAULT_ALIGNMENT)

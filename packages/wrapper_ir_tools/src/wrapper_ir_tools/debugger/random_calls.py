@@ -9,8 +9,6 @@ from typing import Any
 from wrapper_ir import ir
 from wrapper_ir.plugins.protocols import Machine
 
-# Any in this file: the machine's tensors, and nested results of operators
-
 
 @dataclass(frozen=True, slots=True)
 class Draw:
@@ -19,22 +17,26 @@ class Draw:
     `same_as` is an index if the result is one of these arguments.
     """
 
-    written: tuple[Any, ...]
-    result: Any
+    contents: tuple[object, ...]
+    result: object
     same_as: int | None
 
 
 class RandomCalls:
     """The `call` hook of one interpreter. `draws` may be shared; `at` is the index of the next draw."""
 
-    def __init__(self, machine: Machine[Any], draws: list[Draw]) -> None:
+    def __init__(self, machine: Machine[Any], draws: list[Draw]) -> None:  # Any: its tensors
         self._machine = machine
         self._draws = draws
         self.at = 0
 
     def __call__(
-        self, extern: ir.ExternDef, args: Sequence[Any], kwargs: Mapping[str, Any], call: Callable[[], Any]
-    ) -> Any:
+        self,
+        extern: ir.ExternDef,
+        args: Sequence[object],
+        kwargs: Mapping[str, object],
+        call: Callable[[], object],
+    ) -> object:
         """Draws, or replays a recorded draw; calls any other operator directly."""
         if ir.ExternTag.RANDOM not in extern.tags:
             return call()
@@ -48,18 +50,20 @@ class RandomCalls:
         self._draws.append(Draw(tuple(map(self._machine.clone, targets)), copy, same))
         return result
 
-    def _replay(self, draw: Draw, targets: Sequence[Any]) -> Any:
-        for target, content in zip(targets, draw.written, strict=True):
+    def _replay(self, draw: Draw, targets: Sequence[object]) -> object:
+        for target, content in zip(targets, draw.contents, strict=True):
             self._machine.copy(target, content, False)
         return self._copy(draw.result) if draw.same_as is None else targets[draw.same_as]
 
-    def _copy(self, result: Any) -> Any:
-        if isinstance(result, list | tuple):
-            return type(result)(map(self._copy, result))
-        return self._machine.clone(result) if self._machine.is_tensor(result) else result
+    def _copy(self, result: object) -> object:
+        match result:
+            case list() | tuple():
+                return type(result)(map(self._copy, result))
+            case _:
+                return self._machine.clone(result) if self._machine.is_tensor(result) else result
 
 
-def _written(extern: ir.ExternDef, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+def _written(extern: ir.ExternDef, args: Sequence[object], kwargs: Mapping[str, object]) -> list[object]:
     schema = ir.ExternInfo.of(extern).schema
     by_position = [a for a in schema.args if not a.keyword_only]
     bound = [*zip(by_position, args), *((schema.argument(name), value) for name, value in kwargs.items())]

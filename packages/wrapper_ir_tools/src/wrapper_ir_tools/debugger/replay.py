@@ -12,7 +12,7 @@ from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
 from wrapper_ir.errors import DebugError
-from wrapper_ir.expr import Bool, Expr, Float, Int
+from wrapper_ir.expr import Number, as_expr
 from wrapper_ir.json.kernel_hash import content_hash
 from wrapper_ir.verifier import verify
 from wrapper_ir_passes.cleanup.dead_ops import without_unused_definitions
@@ -100,7 +100,7 @@ class _Piece:
         self._body = list(function.body[span.first : span.last + 1])
         self._wanted_symbols: set[str] = set()
         self._snapshot: Snapshot | None = None
-        self._symbols: dict[str, bool | int | float] = {}
+        self._symbols: dict[str, Number] = {}
         self._state: dict[str, TensorData] = {}
         self._results: tuple[ir.Arg, ...] | None = None
 
@@ -158,14 +158,14 @@ class _Piece:
         """
         constants = self._subject.analyses.constant_values
         defined = {v for op in self._body for v in ir.results(op)}
-        working = [op for op in self._body if not isinstance(op, ir.EndOp)]
+        ends = {position for position, op in enumerate(self._body) if isinstance(op, ir.EndOp)}
+        working = [op for position, op in enumerate(self._body) if position not in ends]
         operand_set = dict.fromkeys(v for op in working for v in ir.operands(op))
+        names = {*operand_set, *defined}
         self._body = [
             op
-            for op in self._body
-            if not isinstance(op, ir.EndOp)
-            or ir.operands(op)[0] in operand_set
-            or ir.operands(op)[0] in defined
+            for position, op in enumerate(self._body)
+            if position not in ends or not names.isdisjoint(ir.operands(op))
         ]
         return [v for v in operand_set if v not in defined and v not in constants]
 
@@ -185,7 +185,7 @@ class _Piece:
                 symbols |= set(self._subject.analyses.functions[name].captures)
         self._wanted_symbols = symbols - own
 
-    def _known_symbols(self, step: Step[Any]) -> dict[str, bool | int | float]:
+    def _known_symbols(self, step: Step[Any]) -> dict[str, Number]:
         return {name: value for name, value in step.symbols.items() if name in self._wanted_symbols}
 
     # --- the program
@@ -222,7 +222,7 @@ class _Piece:
 
     def _program(self, snapshot: Snapshot, returned: Sequence[ir.Arg]) -> ir.Program:
         program = self._subject.program
-        defines: list[ir.Op] = [ir.Define(symbol=n, expr=_literal(v)) for n, v in self._symbols.items()]
+        defines: list[ir.Op] = [ir.Define(symbol=n, expr=as_expr(v)) for n, v in self._symbols.items()]
         working = [op for op in self._body if not isinstance(op, ir.Return)]
         body = [_with_numbers(op, snapshot.numbers) for op in working]
         values = [_number_or(v, snapshot.numbers) for v in returned]
@@ -275,17 +275,11 @@ def _needed_data(
     return result
 
 
-def _literal(number: bool | int | float) -> Expr:
-    if isinstance(number, bool):
-        return Bool(number)
-    return Int(number) if isinstance(number, int) else Float(number)
+def _number_or(arg: ir.Arg, numbers: Mapping[ir.Value, Number]) -> ir.Arg:
+    return as_expr(numbers[arg]) if ir.is_scalar(arg) and arg in numbers else arg
 
 
-def _number_or(arg: ir.Arg, numbers: Mapping[ir.Value, bool | int | float]) -> ir.Arg:
-    return _literal(numbers[arg]) if isinstance(arg, ir.Value) and arg in numbers else arg
-
-
-def _with_numbers(op: ir.Op, numbers: Mapping[ir.Value, bool | int | float]) -> ir.Op:
+def _with_numbers(op: ir.Op, numbers: Mapping[ir.Value, Number]) -> ir.Op:
     """Replaces scalar operands by numbers; raises DebugError WIR961 if an expression reads one."""
     scalars = [v for v in ir.operands(op) if v in numbers]
     if not scalars:

@@ -66,7 +66,7 @@ class Snapshot:
         if not is_pool:
             self._fill(value, data)
 
-    def _fill(self, storage: ir.Value[ir.StorageType], flat: Any) -> None:
+    def _fill(self, storage: ir.Value[ir.StorageType], flat: object) -> None:
         """Fills a storage from a constant with its current bytes."""
         count = self._machine.sizes(flat)[0]
         if count == 0:
@@ -105,7 +105,7 @@ class Snapshot:
                 hint="begin before the op that makes it",
             )
 
-    def _tensor(self, value: ir.Value, type: ir.TensorType, data: Any) -> None:
+    def _tensor(self, value: ir.Value, type: ir.TensorType, data: object) -> None:
         """Rebuilds a view of the tensor's storage."""
         machine = self._machine
         key = machine.storage_key(data)
@@ -126,7 +126,7 @@ class Snapshot:
         self.ops.append(ir.View(source=storage, result=result, offset=Int(start)))
 
     def _made_storage(
-        self, value: ir.Value, type: ir.TensorType, data: Any, slot: ir.Value | None
+        self, value: ir.Value, type: ir.TensorType, data: object, slot: ir.Value | None
     ) -> ir.Value[ir.StorageType]:
         """Allocates a storage for a tensor whose storage has no name."""
         whole = self._machine.storage_of(data) if slot is None else self._frame.slots[slot]

@@ -24,7 +24,7 @@ Run = Generator[Step[Any], None, tuple[Any, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputChoice:
-    """Selects the inputs: generated from the parameters' types with `seed` and `symbols`, or `given`.
+    """Selects the inputs: `values`, or generated from the parameters' types with `seed` and `symbols`.
 
     Tensors of a safetensors `file` replace generated ones.
     """
@@ -32,13 +32,13 @@ class InputChoice:
     seed: int = 0
     symbols: Mapping[str, Number] = field(default_factory=dict)
     file: Path | None = None
-    given: Sequence[Any] | None = None
+    values: Sequence[object] | None = None
 
 
 def chosen_inputs(program: ir.Program, machine: Machine[Any], choice: InputChoice) -> list[Any]:
     """Returns flat arguments of `main`; raises the errors of `example_inputs` and `read_inputs`."""
-    if choice.given is not None:
-        return [machine.clone(x) if machine.is_tensor(x) else x for x in choice.given]
+    if choice.values is not None:
+        return [machine.clone(x) if machine.is_tensor(x) else x for x in choice.values]
     if choice.file is not None:
         return read_inputs(program, machine, choice.file, choice.seed, choice.symbols)
     return example_inputs(program, machine, choice.seed, choice.symbols)

@@ -61,32 +61,26 @@ __all__ = [
 ]
 
 
-_HOME = {
-    "ExplainOptions": "program",
-    "ExplainedFile": "model",
-    "ExplainedKernel": "model",
-    "ExplainedLine": "model",
-    "ExplainedOp": "model",
-    "Explanation": "model",
-    "InPlace": "model",
-    "Lead": "model",
-    "LineShare": "share",
-    "QUERY_FORMS": "lookup",
-    "Split": "model",
-    "choices_of": "choices",
-    "emitted_texts": "emitters",
-    "explain_artifact": "emitters",
-    "explain_program": "program",
-    "explained_file": "program",
-    "explanation_data": "forms",
-    "explanation_json": "forms",
-    "explanation_text": "text",
-    "find_ops": "lookup",
-    "line_share": "share",
-    "ops_by_source": "lookup",
-    "program_sources": "program",
-    "share_text": "share",
+_MODULES = {
+    "choices": ("choices_of",),
+    "emitters": ("emitted_texts", "explain_artifact"),
+    "forms": ("explanation_data", "explanation_json"),
+    "lookup": ("QUERY_FORMS", "find_ops", "ops_by_source"),
+    "model": (
+        "ExplainedFile",
+        "ExplainedKernel",
+        "ExplainedLine",
+        "ExplainedOp",
+        "Explanation",
+        "InPlace",
+        "Lead",
+        "Split",
+    ),
+    "program": ("ExplainOptions", "explain_program", "explained_file", "program_sources"),
+    "share": ("LineShare", "line_share", "share_text"),
+    "text": ("explanation_text",),
 }
+_HOME = {name: module for module, names in _MODULES.items() for name in names}
 """The module of each public name; a test compares it with the modules' `__all__`."""
 
 __getattr__, __dir__ = loaded_on_use(__name__, _HOME)

@@ -32,7 +32,9 @@ def choices_of(
         )
     for kernel in artifact.program.kernels:
         if kernel.name not in explained_names:
-            yield from _of_kernel(kernel, launches.get(kernel.name, ()))
+            why, candidates = _of_kernel(kernel)
+            ops = launches.get(kernel.name, ())
+            yield Choice(subject=f"@{kernel.name}", why=why, ops=ops, candidates=candidates)
     for name, at in calls.items():
         if name not in explained_names:
             yield Choice(
@@ -40,46 +42,24 @@ def choices_of(
             )
 
 
-def _of_kernel(kernel: ir.KernelDef, ops: tuple[int, ...]) -> Iterator[Choice]:
+def _of_kernel(kernel: ir.KernelDef) -> tuple[str, tuple[Candidate, ...]]:
+    """Returns why a kernel without a recorded choice was taken, and the candidates."""
     match kernel:
         case ir.MultiKernel():
-            yield Choice(
-                subject=f"@{kernel.name}",
-                why=(
-                    f"open: one of these is chosen by {kernel.choice.value} when the program is tuned or runs"
-                ),
-                ops=ops,
-                candidates=tuple(Candidate(name=f"@{v.kernel}") for v in kernel.variants),
-            )
-        case ir.TritonKernel(configs=configs) if len(configs) > 1:
-            yield Choice(
-                subject=f"@{kernel.name}",
-                why=(
-                    f"open: one of {len(configs)} configs of {_heuristic(kernel)} is taken when it is "
-                    "tuned, else the first"
-                ),
-                ops=ops,
-                candidates=tuple(Candidate(name=_config(c), chosen=i == 0) for i, c in enumerate(configs)),
-            )
-        case ir.TritonKernel(configs=(one,)):
-            yield Choice(
-                subject=f"@{kernel.name}",
-                why=f"the only config of {_heuristic(kernel)}",
-                ops=ops,
-                candidates=(Candidate(name=_config(one), chosen=True),),
-            )
+            choice = kernel.choice.value
+            why = f"open: one of these is chosen by {choice} when the program is tuned or runs"
+            return why, tuple(Candidate(name=f"@{v.kernel}") for v in kernel.variants)
+        case ir.TritonKernel(configs=configs) if configs:
+            heuristic = f"the heuristic {kernel.heuristic}" if kernel.heuristic else "its definition"
+            candidates = tuple(Candidate(name=_config(c), chosen=i == 0) for i, c in enumerate(configs))
+            if len(configs) == 1:
+                return f"the only config of {heuristic}", candidates
+            why = f"open: one of {len(configs)} configs of {heuristic} is taken when it is tuned, else the first"
+            return why, candidates
         case ir.OperatorKernel():
-            yield Choice(subject=f"@{kernel.name}", why="an operator in place of a kernel", ops=ops)
+            return "an operator in place of a kernel", ()
         case _:
-            yield Choice(
-                subject=f"@{kernel.name}",
-                why=f"the {kernel.kind} kernel that was generated for these ops",
-                ops=ops,
-            )
-
-
-def _heuristic(kernel: ir.TritonKernel) -> str:
-    return f"the heuristic {kernel.heuristic}" if kernel.heuristic else "its definition"
+            return f"the {kernel.kind} kernel that was generated for these ops", ()
 
 
 def _config(config: ir.TritonConfig) -> str:

@@ -13,17 +13,9 @@ from wrapper_ir.artifact.sources import source_texts
 from wrapper_ir.plugins.emitted import EmittedText, LineOrigin
 from wrapper_ir.support.collection import paused_collection
 from wrapper_ir.text import print_op
+from wrapper_ir_tools.explain import model
 from wrapper_ir_tools.explain.choices import choices_of
 from wrapper_ir_tools.explain.in_place import in_place_of_function
-from wrapper_ir_tools.explain.model import (
-    ExplainedFile,
-    ExplainedKernel,
-    ExplainedLine,
-    ExplainedOp,
-    Explanation,
-    InPlace,
-    Lead,
-)
 from wrapper_ir_tools.explain.sources import SourceOf, sources_of_function
 from wrapper_ir_tools.explain.splits import graph_splits
 
@@ -47,7 +39,7 @@ class ExplainOptions:
 @paused_collection()
 def explain_program(
     artifact: Artifact, options: ExplainOptions | None = None, analyses: Analyses | None = None
-) -> Explanation:
+) -> model.Explanation:
     """Explains a valid program. Imports neither torch nor an emitter: their results are passed in
     `options`."""
     options = options or ExplainOptions()
@@ -60,7 +52,7 @@ def explain_program(
         for text in texts
     )
     analyses = Analyses.of(program, analyses)
-    return Explanation(
+    return model.Explanation(
         name=options.name,
         ops=explained,
         kernels=kernels,
@@ -73,14 +65,14 @@ def explain_program(
     )
 
 
-def _in_place(program: ir.Program, analyses: Analyses) -> Iterator[InPlace]:
+def _in_place(program: ir.Program, analyses: Analyses) -> Iterator[model.InPlace]:
     first = 0
     for function in program.functions:
         yield from in_place_of_function(function, analyses, first)
         first += len(function.body)
 
 
-def _ops(program: ir.Program, saved: Mapping[str, tuple[str, ...]]) -> Iterator[ExplainedOp]:
+def _ops(program: ir.Program, saved: Mapping[str, tuple[str, ...]]) -> Iterator[model.ExplainedOp]:
     sources = program_sources(program, saved)
     kernels = {k.name for k in program.kernels}
     index = 0
@@ -105,7 +97,7 @@ def program_sources(program: ir.Program, saved: Mapping[str, tuple[str, ...]]) -
         own = sources_of_function(function, inside, saved if number == 0 else _NOTHING)
         by_function[number] = own
         inside[function.name] = tuple(
-            dict.fromkeys(s for one in own if one.lead is Lead.OWN for s in one.sources)
+            dict.fromkeys(s for one in own if one.lead is model.Lead.OWN for s in one.sources)
         )
 
     for number in range(len(program.functions)):
@@ -116,19 +108,20 @@ def program_sources(program: ir.Program, saved: Mapping[str, tuple[str, ...]]) -
 
 def _op(
     index: int, at: tuple[ir.Function, int], source: SourceOf, program: ir.Program, kernels: set[str]
-) -> ExplainedOp:
+) -> model.ExplainedOp:
     function, position = at
     op = function.body[position]
-    launched = op.kernel if isinstance(op, ir.Launch) and op.kernel in kernels else ""
-    return ExplainedOp(
+    callee = ir.callee_name(op)
+    kernel = callee if callee in kernels else ""
+    return model.ExplainedOp(
         index=index,
         function=function.name,
         position=position,
         kind=type(op).__name__,
         text=print_op(op, program),
         results=tuple(v.name for v in ir.results(op)),
-        kernel=launched,
-        extern=op.target if isinstance(op, ir.OperatorCall) else "",
+        kernel=kernel,
+        extern="" if kernel else callee,
         nodes=op.prov.nodes,
         operators=op.prov.ops,
         modules=op.prov.modules,
@@ -138,8 +131,8 @@ def _op(
     )
 
 
-def _kernels(program: ir.Program, explained: Sequence[ExplainedOp]) -> Iterator[ExplainedKernel]:
-    launches: dict[str, list[ExplainedOp]] = {}
+def _kernels(program: ir.Program, explained: Sequence[model.ExplainedOp]) -> Iterator[model.ExplainedKernel]:
+    launches: dict[str, list[model.ExplainedOp]] = {}
     for op in explained:
         if op.kernel and op.kind == "Launch":
             launches.setdefault(op.kernel, []).append(op)
@@ -151,7 +144,7 @@ def _kernels(program: ir.Program, explained: Sequence[ExplainedOp]) -> Iterator[
     for kernel in program.kernels:
         ops_of_kernel = launches.get(kernel.name, [])
         source = ir.source_of(kernel)
-        yield ExplainedKernel(
+        yield model.ExplainedKernel(
             name=kernel.name,
             kind=kernel.kind,
             ops=tuple(op.index for op in ops_of_kernel),
@@ -167,14 +160,17 @@ def _joined(texts: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
 
 
 def explained_file(
-    emitter: str, text: EmittedText, explained: Sequence[ExplainedOp], kernels: Sequence[ExplainedKernel]
-) -> ExplainedFile:
+    emitter: str,
+    text: EmittedText,
+    explained: Sequence[model.ExplainedOp],
+    kernels: Sequence[model.ExplainedKernel],
+) -> model.ExplainedFile:
     """Links the lines of an emitted file to ops and kernels."""
     by_place = {(op.function, op.position): op for op in explained}
     by_name = {k.name: k for k in kernels}
     lines = text.text.removesuffix("\n").split("\n")
     origins = (*text.origins, *(None,) * (len(lines) - len(text.origins)))
-    return ExplainedFile(
+    return model.ExplainedFile(
         emitter=emitter,
         name=text.name,
         lines=tuple(
@@ -188,19 +184,19 @@ def _line(
     number: int,
     text: str,
     origin: LineOrigin | None,
-    by_place: Mapping[tuple[str, int], ExplainedOp],
-    by_name: Mapping[str, ExplainedKernel],
-) -> ExplainedLine:
+    by_place: Mapping[tuple[str, int], model.ExplainedOp],
+    by_name: Mapping[str, model.ExplainedKernel],
+) -> model.ExplainedLine:
     if origin is None:
-        return ExplainedLine(number=number, text=text, is_code=False)
+        return model.ExplainedLine(number=number, text=text, is_code=False)
     op = by_place.get((origin.function, origin.position))
     if op is not None:
         reason = "; ".join(filter(None, (origin.note, op.reason)))
-        return ExplainedLine(
+        return model.ExplainedLine(
             number=number, text=text, op=op.index, kernel=op.kernel, sources=op.sources, reason=reason
         )
     kernel = by_name.get(origin.kernel)
-    return ExplainedLine(
+    return model.ExplainedLine(
         number=number,
         text=text,
         kernel=origin.kernel,

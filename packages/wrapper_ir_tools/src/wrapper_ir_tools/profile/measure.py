@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
+from typing import Any, TypeVar
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
@@ -22,6 +22,8 @@ from wrapper_ir_tools.profile.timing import TimingMachine
 _TIMED = ir.Launch | ir.OperatorCall | ir.Copy
 _COPIED = 128 << 20
 """Size in bytes of the copy that measures a device's bandwidth: larger than caches."""
+T = TypeVar("T")
+R = TypeVar("R")
 Key = tuple[str, int]
 """A function and a position in it."""
 
@@ -30,20 +32,20 @@ Key = tuple[str, int]
 class ProfileOptions:
     """Options of a profile.
 
-    `calls` are measured after `warm_up` unmeasured ones. `given` has values of symbols, `seed` is that of the
+    `calls` are measured after `warm_up` unmeasured ones. `symbols` has values of symbols, `seed` is that of the
     inputs.
     """
 
     calls: int = 10
     warm_up: int = 2
     seed: int = 0
-    given: Mapping[str, Number] = field(default_factory=dict)
+    symbols: Mapping[str, Number] = field(default_factory=dict)
     operators: OperatorPolicy = DEFAULT_OPERATORS
 
 
-# Any in this file: the machine's tensors and marks, and the arguments of kernels and operators
+# Any in this file: the machine's tensors and marks
 def profile_artifact(
-    artifact: Artifact, machine: Machine[Any], options: ProfileOptions | None = None
+    artifact: Artifact, machine: Machine[T], options: ProfileOptions | None = None
 ) -> Profile:
     """Profiles calls of the program on generated inputs. Raises the errors of the interpreter."""
     settings = options or ProfileOptions()
@@ -58,7 +60,7 @@ def profile_artifact(
     calls: list[dict[Key, _Row]] = []
     totals: list[float] = []
     for number in range(settings.warm_up + settings.calls):
-        inputs = example_inputs(program, machine, settings.seed, settings.given)
+        inputs = example_inputs(program, machine, settings.seed, settings.symbols)
         recorder.begin()
         begin = time.perf_counter()
         for step in interpreter.steps(inputs):
@@ -79,7 +81,7 @@ def profile_artifact(
     )
 
 
-def bandwidth(machine: Machine[Any], device: ir.Device) -> float:
+def bandwidth(machine: Machine[T], device: ir.Device) -> float:
     """Bytes per second that a large copy on the device reads and writes: the best of five."""
     space = ir.StorageType(Int(_COPIED), device)
     source, target = (machine.empty_storage(space, _COPIED, True) for _ in range(2))
@@ -155,7 +157,7 @@ class _Recorder:
             if row.marks:
                 row.device_seconds = sum(clock.seconds(*pair) for pair in row.marks)
 
-    def call(self, extern: object, args: object, kwargs: object, run: Callable[[], Any]) -> Any:
+    def call(self, extern: object, args: object, kwargs: object, run: Callable[[], R]) -> R:
         """Hook around calls of operators."""
         return self._timed(run)
 
@@ -163,7 +165,7 @@ class _Recorder:
         """Hook around launches of kernels."""
         self._timed(run)
 
-    def _timed(self, run: Callable[[], Any]) -> Any:
+    def _timed(self, run: Callable[[], R]) -> R:
         assert self._at is not None
         key = self._at[1]
         row = self.rows[key]
@@ -195,7 +197,7 @@ def _device(op: ir.Op) -> ir.Device | None:
     return next((d for d in devices if d is not None), None)
 
 
-def _moved(step: Step[Any], analyses: Analyses, machine: Machine[Any]) -> int:
+def _moved(step: Step[T], analyses: Analyses, machine: Machine[T]) -> int:
     """Bytes of the tensors that an op read and wrote, by its effects."""
     effects = analyses.aliasing(step.function).effects[step.position]
     values: Sequence[ir.Value] = (*effects.reads, *effects.writes, *effects.fresh)
@@ -206,9 +208,8 @@ def _moved(step: Step[Any], analyses: Analyses, machine: Machine[Any]) -> int:
     )
 
 
-def _bytes(value: ir.Value, tensor: Any, machine: Machine[Any]) -> int:
+def _bytes(value: ir.Value[ir.TensorType], tensor: T, machine: Machine[T]) -> int:
     """Bytes that a tensor's elements occupy; those of a broadcast tensor count once."""
-    assert ir.is_tensor(value)
     number, extent = 1, 1
     for size, stride in zip(machine.sizes(tensor), machine.strides(tensor), strict=True):
         number *= size
@@ -223,12 +224,11 @@ def _op_time(key: Key, rows: Sequence[_Row], limits: Mapping[str, float]) -> OpT
     on_device = [row.device_seconds for row in rows if row.device_seconds is not None]
     where = median(on_device) if on_device else seconds
     op = last.op
-    name = op.kernel if isinstance(op, ir.Launch) else "" if isinstance(op, ir.Copy) else op.target
     return OpTime(
         function=key[0],
         op_index=key[1],
         op=type(op).__name__,
-        name=name,
+        name=ir.callee_name(op),
         device=device,
         count=last.count,
         seconds=seconds,

@@ -78,8 +78,8 @@ class MemoryReport:
     `held_peak` is the maximum held at once. `live` is the maximum of live bytes in this order of ops. `bound`
     is a lower bound of any plan of this order (see `MemoryUse`). `allocations` counts the storages that all
     functions of the program allocate. `peak` is the path to the peak: an op of main and, for a call, the op
-    inside, and so on. `savings` refer to the moment with the most live bytes. `unknown_temporaries` counts, in all
-    functions, the calls of operators whose temporaries are unknown and not included.
+    inside, and so on. `savings` refer to the moment with the most live bytes. `unknown_temporaries` counts, in
+    all functions, the calls of operators whose temporaries are unknown and not included.
     """
 
     held_peak: int
@@ -120,7 +120,7 @@ def memory_report(program: ir.Program, hints: Mapping[str, int] | None = None) -
         live=use.live,
         bound=use.bound,
         allocated=use.allocated,
-        allocations=sum(isinstance(op, ir.AllocStorage) for op in program.ops),
+        allocations=sum(1 for _ in program.ops_of(ir.AllocStorage)),
         constants=sum(sizes.bytes_of(c.value) for c in program.constants),
         arguments=sum(sizes.bytes_of(p.value) for p in program.main.params),
         assumed=tuple(sorted(sizes.assumed)),
@@ -132,10 +132,10 @@ def memory_report(program: ir.Program, hints: Mapping[str, int] | None = None) -
 
 
 def _unknown(program: ir.Program, sizes: Sizes) -> dict[str, int]:
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for function in program.functions:
-        found.update(unknown_temporaries(function, sizes))
-    return dict(sorted(found.items()))
+        counts.update(unknown_temporaries(function, sizes))
+    return dict(sorted(counts.items()))
 
 
 def _moments(
@@ -151,9 +151,9 @@ def _moments(
             source=source_text(op),
             held=tuple(s.name for s in memory_of.storages if s.begin <= memory_of.peak_op < s.end),
         )
-        if not isinstance(op, ir.CallingOp):
-            return
         inside = [analyses.functions[n] for n in ir.callees(op)]
+        if not inside:
+            return
         function = max(inside, key=lambda f: max(memory[f.name].held))
 
 
@@ -194,11 +194,11 @@ class _Function:
         )
 
     def _text(self, position: int) -> str:
-        found = self.texts.get(position)
-        if found is None:
+        text = self.texts.get(position)
+        if text is None:
             op = self.function.body[position]
-            found = self.texts[position] = print_op(op, self.analyses.program)
-        return found
+            text = self.texts[position] = print_op(op, self.analyses.program)
+        return text
 
     def _filled(self) -> dict[ir.Value, int]:
         """The first op that writes each storage."""
@@ -219,8 +219,11 @@ class _Function:
                 continue
             op = body[position]
             kind, pool, offset = _kind(op), "", 0
-            if isinstance(op, ir.Slot):
-                pool, offset = op.pool.name, self.sizes.number(op.offset)
+            match op:
+                case ir.Slot():
+                    pool, offset = op.pool.name, self.sizes.number(op.offset)
+                case _:
+                    pass
             filled = position if kind == "pool" else self.filled.get(root, position)
             fills = body[filled]
             yield HeldStorage(
@@ -228,7 +231,7 @@ class _Function:
                 kind=kind,
                 bytes=self.sizes.bytes_of(root),
                 # during the call, the callee's entry counts it
-                begin=position + isinstance(op, ir.CallingOp),
+                begin=position + bool(ir.callees(op)),
                 end=ends.get(root, len(body) - 1) + 1,
                 address=offset,
                 alignment=root.type.alignment if ir.is_storage(root) else 1,
@@ -239,9 +242,7 @@ class _Function:
             )
 
     def _calls(self) -> Iterator[HeldStorage]:
-        for position, op in enumerate(self.function.body):
-            if not isinstance(op, ir.CallingOp):
-                continue
+        for position, op in self.function.positions_of(ir.CallSubgraph, ir.Switch, ir.WhileLoop):
             result_bytes = sum(
                 self.sizes.bytes_of(v) for v in ir.results(op) if self.aliasing.owned.get(v) == position
             )

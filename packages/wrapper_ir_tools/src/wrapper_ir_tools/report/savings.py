@@ -71,11 +71,8 @@ class _Level:
 
     def worst_callee(self) -> ir.Function | None:
         """The function called at the worst op; of several, the one that needs the most memory."""
-        op = self.function.body[self.worst]
-        if not isinstance(op, ir.CallingOp):
-            return None
-        inside = [self.analyses.functions[n] for n in ir.callees(op)]
-        return max(inside, key=lambda f: max(live_over(f, self.analyses, self.sizes)))
+        inside = [self.analyses.functions[n] for n in ir.callees(self.function.body[self.worst])]
+        return max(inside, key=lambda f: max(live_over(f, self.analyses, self.sizes)), default=None)
 
     def savings(self, levels: list[_Level]) -> Iterator[Saving]:
         """Savings of the storages of this function, the last of `levels`."""

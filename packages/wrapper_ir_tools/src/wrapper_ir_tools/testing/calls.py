@@ -61,9 +61,7 @@ def call_subgraph(w: World) -> None:
         return
     name = _transform(w, "sub", x.type, own=own)
     result = w.function.value(w.name("r"), x.type)
-    w.function.append(
-        ir.CallSubgraph(function=name, args=(_number(w), x.value), results=(result,), prov=w.function.prov)
-    )
+    w.append(ir.CallSubgraph(function=name, args=(_number(w), x.value), results=(result,)))
     if own:
         w.forget(x.root)
     # only the callee knows the aliases of the result, so it is never written or moved
@@ -75,13 +73,12 @@ def cond(w: World, x: Held) -> None:
     """Appends a conditional on an expression or on a tensor."""
     predicates: list[ir.Arg] = [random_bool(w.rng, w.symbols), *w.predicates]
     result = w.function.value(w.name("r"), x.type)
-    w.function.append(
+    w.append(
         ir.Switch(
             index=w.rng.choice(predicates),
             branches=(_transform(w, "then", x.type), _transform(w, "else", x.type)),
             args=(_number(w), x.value),
             results=(result,),
-            prov=w.function.prov,
         )
     )
     w.hold(result, own=False, mutable=False)
@@ -92,13 +89,9 @@ def switch(w: World, x: Held) -> None:
     """Appends a switch over an int that selects one of up to four branches."""
     branches = tuple(_transform(w, "branch", x.type) for _ in range(w.rng.randrange(1, 5)))
     result = w.function.value(w.name("r"), x.type)
-    w.function.append(
+    w.append(
         ir.Switch(
-            index=_number(w) % len(branches),
-            branches=branches,
-            args=(_number(w), x.value),
-            results=(result,),
-            prov=w.function.prov,
+            index=_number(w) % len(branches), branches=branches, args=(_number(w), x.value), results=(result,)
         )
     )
     w.hold(result, own=False, mutable=False)
@@ -113,7 +106,7 @@ def loop(w: World, x: Held) -> None:
     stacked = w.rng.random() < 0.3
     type_ = tensor_type(ir.DType.F32, (_TRIPS, *x.type.sizes)) if stacked else x.type
     count, result = w.function.value(w.name("n"), _INT), w.function.value(w.name("r"), type_)
-    w.function.append(
+    w.append(
         ir.WhileLoop(
             cond_fn=test.function.name,
             body_fn=body,
@@ -121,7 +114,6 @@ def loop(w: World, x: Held) -> None:
             captured=(),
             stacked=stacked,
             results=(count, result),
-            prov=w.function.prov,
         )
     )
     w.scalars.append(count)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from wrapper_ir import ir
-from wrapper_ir.expr import Expr, Int, Sym, add, as_expr, mul
+from wrapper_ir.expr import Expr, Int, Sym, add, as_expr, as_int, mul
 from wrapper_ir.expr.rewrite import substitute
 from wrapper_ir.expr.text import print_expr
 
@@ -80,8 +80,8 @@ def _number(program: ir.Program, e: Expr, rng: random.Random) -> Expr:
         lambda: Int(0),
         lambda: Int(rng.choice((-1, 1, 3, 1 << 20))),
     ]
-    if isinstance(e, Int) and e.value > 1:
-        choices.append(lambda: Int(e.value // 2))
+    if (value := as_int(e) or 0) > 1:
+        choices.append(lambda: Int(value // 2))
     if e.free_symbols and len(program.symbols) > 1:
         choices += [lambda: _other_symbol(program, e, rng)] * 2
     return rng.choice(choices)()
@@ -156,22 +156,16 @@ def _replace(function: ir.Function, position: int, op: ir.Op, what: str) -> Made
 
 
 def _offset(program: ir.Program, function: ir.Function, rng: random.Random) -> Made:
-    places = [i for i, op in function.positions_of(ir.View)]
-    if not places:
+    views = [*function.positions_of(ir.View)]
+    if not views:
         return None
-    i = rng.choice(places)
-    op = function.body[i]
-    assert isinstance(op, ir.View)
+    i, op = rng.choice(views)
     offset = _number(program, op.offset, rng)
     if rng.random() < 0.5:
         offset = add(op.offset, op.result.type.dtype.itemsize * rng.choice((-4, -1, 1, 4, 64)))
     changed = dataclasses.replace(op, offset=offset)
-    return _replace(
-        function,
-        i,
-        changed,
-        f"offset of %{op.result.name} from {print_expr(op.offset)} to {print_expr(offset)}",
-    )
+    what = f"offset of %{op.result.name} from {print_expr(op.offset)} to {print_expr(offset)}"
+    return _replace(function, i, changed, what)
 
 
 def _operand(program: ir.Program, function: ir.Function, rng: random.Random) -> Made:
@@ -192,34 +186,27 @@ def _operand(program: ir.Program, function: ir.Function, rng: random.Random) -> 
 
 def _size(program: ir.Program, function: ir.Function, rng: random.Random) -> Made:
     """Changes a number in an op: an argument, an extent, an asserted size, a definition."""
-    places = [
-        i
-        for i, op in enumerate(function.body)
-        if isinstance(op, ir.Launch | ir.AssertLayout | ir.Define | ir.CallExtern)
-    ]
+    classes = ir.Launch | ir.AssertLayout | ir.Define | ir.CallExtern
+    places = [(i, op) for i, op in enumerate(function.body) if isinstance(op, classes)]
     if not places:
         return None
-    i = rng.choice(places)
-    op = function.body[i]
+    i, op = rng.choice(places)
+    changed: ir.Op | None = None
     match op:
         case ir.Launch():
             extents = _one_of(program, op.extents, rng)
-            changed: ir.Op | None = dataclasses.replace(op, extents=extents) if extents else None
+            changed = dataclasses.replace(op, extents=extents) if extents else None
         case ir.AssertLayout():
             sizes = _one_of(program, op.sizes[0], rng)
             changed = dataclasses.replace(op, sizes=(sizes, *op.sizes[1:])) if sizes else None
         case ir.Define():
             changed = dataclasses.replace(op, expr=add(op.expr, 1))
         case ir.CallExtern():
-            numbers = [k for k, a in enumerate(op.args) if isinstance(a, Expr)]
-            k = rng.choice(numbers) if numbers else -1
-            arg = op.args[k] if numbers else None
-            changed = None
-            if isinstance(arg, Expr):
+            numbers = [(k, a) for k, a in enumerate(op.args) if isinstance(a, Expr)]
+            if numbers:
+                k, arg = rng.choice(numbers)
                 args = (*op.args[:k], _number(program, arg, rng), *op.args[k + 1 :])
                 changed = dataclasses.replace(op, args=args)
-        case _:
-            changed = None
     return None if changed is None else _replace(function, i, changed, f"a number ({_describe(op)})")
 
 
@@ -253,11 +240,10 @@ def _callee(program: ir.Program, function: ir.Function, rng: random.Random) -> M
 
 def _rename(program: ir.Program, function: ir.Function, rng: random.Random) -> Made:
     """Renames a result at its definition but not at its uses, or to an existing name."""
-    places = [i for i, op in enumerate(function.body) if ir.results(op)]
+    places = [(i, op) for i, op in enumerate(function.body) if ir.results(op)]
     if not places:
         return None
-    i = rng.choice(places)
-    op = function.body[i]
+    i, op = rng.choice(places)
     names = [v.name for o in function.body for v in ir.results(o)]
     old = rng.choice(ir.results(op))
     new = ir.Value(rng.choice([*names, f"{old.name}_other"]), old.type)

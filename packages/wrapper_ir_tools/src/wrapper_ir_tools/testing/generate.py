@@ -89,10 +89,9 @@ def _constant(w: World, wish: str, data: bytes, *, mutable: bool) -> ir.Value[ir
 
 def _change_storage(w: World) -> None:
     """Appends resize_storage and set_storage of new allocations that nothing else uses."""
-    f = w.function
     target, source = w.alloc(tensor_type(ir.DType.F32, (8,))), w.alloc(tensor_type(ir.DType.F32, (8,)))
-    f.append(ir.ResizeStorage(target=target.value, nbytes=Int(64), prov=f.prov))
-    f.append(ir.SetStorage(target=target.value, source=source.value, prov=f.prov))
+    w.append(ir.ResizeStorage(target=target.value, nbytes=Int(64)))
+    w.append(ir.SetStorage(target=target.value, source=source.value))
     w.forget(target.root)
     w.forget(source.root)
 

@@ -29,49 +29,47 @@ def define(w: World) -> None:
 def check(w: World) -> None:
     """Appends assertions that hold."""
     operands = [x for x in (w.dense(), w.dense()) if x is not None][w.rng.randrange(2) :]
-    prov = w.function.prov
     if operands:
-        w.function.append(
+        w.append(
             ir.AssertLayout(
                 tensors=tuple(x.value for x in operands),
                 sizes=tuple(x.type.sizes for x in operands),
                 strides=tuple(x.type.strides for x in operands),
                 alignment=w.rng.choice((0, 4)),
                 message=w.string(),
-                prov=prov,
             )
         )
     condition: Expr = OR(random_bool(w.rng, w.symbols), LE(Int(0), Int(1)))
-    w.function.append(ir.AssertExpr(condition=condition, message=w.string(), prov=prov))
+    w.append(ir.AssertExpr(condition=condition, message=w.string()))
 
 
 def finite(w: World) -> None:
     """Appends assert_finite of a new fill, which is finite."""
     fill(w)
-    w.function.append(ir.AssertFinite(tensor=w.tensors[-1].value, message=w.string(), prov=w.function.prov))
+    w.append(ir.AssertFinite(tensor=w.tensors[-1].value, message=w.string()))
 
 
 def profile(w: World) -> None:
     """Appends profile scopes, sometimes nested, around a fill."""
-    prov, depth = w.function.prov, w.rng.randrange(1, 3)
+    depth = w.rng.randrange(1, 3)
     for _ in range(depth):
-        w.function.append(ir.EnterProfile(name=w.string(), details=w.string(), prov=prov))
+        w.append(ir.EnterProfile(name=w.string(), details=w.string()))
     fill(w)
-    w.function.append(ir.ExitScope(prov=prov))
+    w.append(ir.ExitScope())
     if depth > 1:
         finite(w)
-        w.function.append(ir.ExitScope(prov=prov))
+        w.append(ir.ExitScope())
 
 
 def debug(w: World) -> None:
     """Appends comments and debug values."""
-    w.function.append(ir.Comment(text=w.string(), prov=w.function.prov))
+    w.append(ir.Comment(text=w.string()))
     ready = [t.value for t in w.tensors if t.ready]
     values = tuple(w.rng.sample(ready, min(len(ready), w.rng.randrange(1, 3))))
     mode = w.rng.choice(
         (ir.DebugMode.NAMES, ir.DebugMode.PRINT) if w.options.executable else tuple(ir.DebugMode)
     )
-    w.function.append(ir.DebugValue(values=values, mode=mode, label=w.string(), prov=w.function.prov))
+    w.append(ir.DebugValue(values=values, mode=mode, label=w.string()))
 
 
 CHECK_STEPS: tuple[Step, ...] = (define, check, finite, profile, debug)

@@ -20,49 +20,46 @@ def other_device(w: World, source: Held) -> None:
     """Appends a copy to another device, and back."""
     device = w.device()
     there = w.function.alloc(w.name("there"), tensor_type(ir.DType.F32, source.type.sizes, None, device))
-    w.function.append(
-        ir.Copy(dst=there, src=source.value, non_blocking=w.rng.random() < 0.3, prov=w.function.prov)
-    )
+    w.append(ir.Copy(dst=there, src=source.value, non_blocking=w.rng.random() < 0.3))
     back = w.alloc(source.type)
-    w.function.append(ir.Copy(dst=back.value, src=there, prov=w.function.prov))
+    w.append(ir.Copy(dst=back.value, src=there))
     back.ready = True
 
 
 @on_dense
 def streams(w: World, x: Held) -> None:
     """Appends a launch on another stream between events."""
-    f, prov = w.function, w.function.prov
+    f = w.function
     device = w.rng.choice((ir.CPU, w.program.target.device, ir.Device("cuda", 1)))
     out = w.alloc(x.type)
     before = f.value(w.name("e"), ir.OpaqueType(ir.OpaqueKind.EVENT))
-    f.append(ir.RecordEvent(result=before, device=ir.CPU, prov=prov))
-    f.append(ir.WaitEvent(event=before, device=ir.CPU, stream=1, prov=prov))
+    w.append(ir.RecordEvent(result=before, device=ir.CPU))
+    w.append(ir.WaitEvent(event=before, device=ir.CPU, stream=1))
     f.launch(RELU, (x.value, out.value, w.length(x)), stream=1)
     after = f.value(w.name("e"), ir.OpaqueType(ir.OpaqueKind.EVENT))
-    f.append(ir.RecordEvent(result=after, device=ir.CPU, stream=1, prov=prov))
-    f.append(ir.WaitEvent(event=after, device=ir.CPU, prov=prov))
-    f.append(ir.SyncEvent(event=after, prov=prov))
-    f.append(ir.Barrier(prov=prov))
+    w.append(ir.RecordEvent(result=after, device=ir.CPU, stream=1))
+    w.append(ir.WaitEvent(event=after, device=ir.CPU))
+    w.append(ir.SyncEvent(event=after))
+    w.append(ir.Barrier())
     elsewhere = f.value(w.name("e"), ir.OpaqueType(ir.OpaqueKind.EVENT))
-    f.append(ir.RecordEvent(result=elsewhere, device=device, stream=w.rng.randrange(2), prov=prov))
+    w.append(ir.RecordEvent(result=elsewhere, device=device, stream=w.rng.randrange(2)))
     out.ready = True
 
 
 def memory_pool(w: World) -> None:
     """Appends an allocation from a memory pool, on a device or on the program's target."""
-    f, prov = w.function, w.function.prov
     device = ir.Device("cuda", w.rng.randrange(2))
-    f.append(ir.EnterMemoryPool(name=w.rng.choice(("activations", "weights")), device=device, prov=prov))
-    f.alloc(
+    w.append(ir.EnterMemoryPool(name=w.rng.choice(("activations", "weights")), device=device))
+    w.function.alloc(
         w.name("pooled"),
         tensor_type(ir.DType.F32, (4,), None, w.rng.choice((device, w.program.target.device))),
     )
-    f.append(ir.ExitScope(prov=prov))
+    w.append(ir.ExitScope())
 
 
 def replayable(w: World) -> None:
     """Appends a call of a replayable function with work on two streams."""
-    device, prov = ir.Device("cuda", 0), w.function.prov
+    device = ir.Device("cuda", 0)
     type = tensor_type(ir.DType.F32, (4,), None, device)
     step = w.program.function(f"step{next(w.fresh)}")
     step.replayable = True
@@ -77,7 +74,7 @@ def replayable(w: World) -> None:
     room = w.function.alloc_storage(w.name("room"), 16, device=device, zero=ir.ZeroMode.CALL)
     there = w.function.view(w.name("there"), room, type)
     result = w.function.value(w.name("replayed"), type)
-    w.function.append(ir.CallSubgraph(function=step.name, args=(there,), results=(result,), prov=prov))
+    w.append(ir.CallSubgraph(function=step.name, args=(there,), results=(result,)))
 
 
 @on_dense

@@ -35,7 +35,7 @@ def workspace(w: World) -> None:
         )
     type_ = ir.StorageType(Int(256), ir.CPU, space, alignment=rng.choice((4, 16, 64)))
     storage = w.function.value(w.name("ws"), type_)
-    w.function.append(ir.AllocStorage(result=storage, purpose=purpose, zero=zero, prov=w.function.prov))
+    w.append(ir.AllocStorage(result=storage, purpose=purpose, zero=zero))
     root = next(w.fresh)
     zeroed = zero is ir.ZeroMode.CALL
     for k in range(2):
@@ -76,7 +76,7 @@ def convert(w: World, source: Held) -> None:
     """Appends a copy to another dtype; nothing computes with it."""
     dtype = w.rng.choice((ir.DType.F64, ir.DType.BF16, ir.DType.F16, ir.DType.F64))
     into = w.function.alloc(w.name("cast"), tensor_type(dtype, source.type.sizes))
-    w.function.append(ir.Copy(dst=into, src=source.value, prov=w.function.prov))
+    w.append(ir.Copy(dst=into, src=source.value))
     w.hold(into)
 
 
@@ -84,11 +84,7 @@ def convert(w: World, source: Held) -> None:
 def align(w: World, source: Held) -> None:
     """Appends ensure_aligned; the result may alias its source, so it is never written."""
     result = w.function.value(w.name("aligned"), source.value.type)
-    w.function.append(
-        ir.EnsureAligned(
-            source=source.value, result=result, alignment=w.rng.choice((16, 64)), prov=w.function.prov
-        )
-    )
+    w.append(ir.EnsureAligned(source=source.value, result=result, alignment=w.rng.choice((16, 64))))
     w.function.launch(PROBE, (result, Int(1), Float(0.5)))
 
 

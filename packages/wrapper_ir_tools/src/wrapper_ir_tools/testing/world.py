@@ -5,11 +5,11 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from wrapper_ir import ir
 from wrapper_ir.builder import FunctionBuilder, ProgramBuilder, ResultT, tensor_type
-from wrapper_ir.expr import Expr, Int, Sym, SymKind
+from wrapper_ir.expr import Expr, Sym, SymKind, as_int
 from wrapper_ir_tools.testing.catalogue import EXTERNS
 from wrapper_ir_tools.testing.hostile import hostile_name, hostile_string, random_provenance
 
@@ -55,7 +55,7 @@ class Held:
     @property
     def static(self) -> tuple[int, ...] | None:
         """The sizes if all are constants, otherwise None."""
-        sizes = tuple(e.value for e in self.type.sizes if isinstance(e, Int))
+        sizes = tuple(size for e in self.type.sizes if (size := as_int(e)) is not None)
         return sizes if len(sizes) == len(self.type.sizes) else None
 
 
@@ -92,6 +92,10 @@ class World:
     def step(self) -> None:
         """Begins a step: its ops share a provenance."""
         self.function.prov = random_provenance(self.rng)
+
+    def append(self, op: ir.Op) -> None:
+        """Appends an op with the provenance of the step."""
+        self.function.append(replace(op, prov=self.function.prov))
 
     def hold(
         self,

@@ -19,19 +19,8 @@ from wrapper_ir.text.syntax import syntax_of
 from wrapper_ir_tools.explain import Lead, program_sources
 from wrapper_ir_tools.explain.sources import SourceOf
 from wrapper_ir_tools.report import FunctionMemory, memory_report
+from wrapper_ir_tools.view import model
 from wrapper_ir_tools.view.flow import data_flow, value_uses
-from wrapper_ir_tools.view.model import (
-    FunctionView,
-    KernelView,
-    MemoryView,
-    OpTime,
-    ProgramView,
-    Role,
-    Row,
-    SavedValue,
-    StorageView,
-    ValueUse,
-)
 from wrapper_ir_tools.view.modules import module_groups, module_path
 from wrapper_ir_tools.view.sources import SourceOptions, read_sources
 
@@ -46,12 +35,12 @@ class ViewOptions:
     title: str = "program"
     hints: Mapping[str, int] = field(default_factory=dict)
     sources: SourceOptions = field(default_factory=SourceOptions)
-    times: tuple[OpTime, ...] = ()
-    values: tuple[SavedValue, ...] = ()
+    times: tuple[model.OpTime, ...] = ()
+    values: tuple[model.SavedValue, ...] = ()
 
 
 @paused_collection()
-def view_program(content: ir.Program | Artifact, options: ViewOptions | None = None) -> ProgramView:
+def view_program(content: ir.Program | Artifact, options: ViewOptions | None = None) -> model.ProgramView:
     """Builds the view of a valid program. Its notes list what could not be determined."""
     options = options or ViewOptions()
     program = content.program if isinstance(content, Artifact) else content
@@ -66,7 +55,7 @@ def view_program(content: ir.Program | Artifact, options: ViewOptions | None = N
     )
     places = (place for prov in provenance for place in prov.locations)
     bare = dataclasses.replace(program, kernels=(), functions=(), externs=(), constants=())
-    return ProgramView(
+    return model.ProgramView(
         title=options.title,
         facts=tuple(_facts(content, program)),
         declarations=print_program(bare).strip(),
@@ -90,8 +79,8 @@ def _facts(content: ir.Program | Artifact, program: ir.Program) -> Iterator[tupl
     yield "ops", f"{sum(len(f.body) for f in program.functions):,}"
     yield "functions", f"{len(program.functions):,}"
     yield "kernels", f"{len(program.kernels):,}"
-    yield "launches", f"{sum(isinstance(op, ir.Launch) for op in program.ops):,}"
-    yield "operator calls", f"{sum(isinstance(op, ir.CallExtern) for op in program.ops):,}"
+    yield "launches", f"{sum(1 for _ in program.ops_of(ir.Launch)):,}"
+    yield "operator calls", f"{sum(1 for _ in program.ops_of(ir.CallExtern)):,}"
     yield "constants", f"{len(program.constants):,}"
     if isinstance(content, Artifact):
         if content.binaries:
@@ -105,7 +94,7 @@ def _known_fields(prov: ir.Provenance) -> dict[str, object]:
     return {name: value for name, value in fields.items() if value}
 
 
-def _memory(program: ir.Program, hints: Mapping[str, int], notes: list[str]) -> dict[str, MemoryView]:
+def _memory(program: ir.Program, hints: Mapping[str, int], notes: list[str]) -> dict[str, model.MemoryView]:
     try:
         report = memory_report(program, hints)
     except WirError as error:
@@ -121,22 +110,22 @@ def _memory(program: ir.Program, hints: Mapping[str, int], notes: list[str]) -> 
     return {f.name: _function_memory(f) for f in report.functions}
 
 
-def _function_memory(memory: FunctionMemory) -> MemoryView:
+def _function_memory(memory: FunctionMemory) -> model.MemoryView:
     storages = tuple(
-        StorageView(
+        model.StorageView(
             name=s.name, kind=s.kind, bytes=s.bytes, begin=s.begin, end=s.end, address=s.address, pool=s.pool
         )
         for s in memory.storages
     )
-    return MemoryView(held=memory.held, peak_op=memory.peak_op, storages=storages)
+    return model.MemoryView(held=memory.held, peak_op=memory.peak_op, storages=storages)
 
 
-def _kernel(kernel: ir.KernelDef, program: ir.Program) -> KernelView:
+def _kernel(kernel: ir.KernelDef, program: ir.Program) -> model.KernelView:
     types = type_printer(program)
     bare = ir.with_source(kernel, "")
     text = syntax_of(type(bare)).write(bare, types)
     params = tuple(syntax_of(type(p)).write(p, types) for p in kernel.params)
-    return KernelView(
+    return model.KernelView(
         name=kernel.name,
         kind=ir.runtime_kind(kernel),
         declaration=text.removesuffix("{{{\n\n}}}").removesuffix("{{{\n}}}").rstrip(),
@@ -164,7 +153,7 @@ class _Lines:
         self.types = type_printer(analyses.program)
         self.lines = print_lines(function, analyses.program)
 
-    def view(self, memory: MemoryView | None) -> FunctionView:
+    def view(self, memory: model.MemoryView | None) -> model.FunctionView:
         """Builds the view of the function."""
         rows, header = [], next(i for i, line in enumerate(self.lines) if line.stop or line.text == "}")
         params = self._params(header)
@@ -173,7 +162,7 @@ class _Lines:
             rows.append(self._row(line, row_params))
         row_of = {op: number for number, line in enumerate(self.lines) for op in range(line.first, line.stop)}
         paths = [self._path(line) for line in self.lines]
-        return FunctionView(
+        return model.FunctionView(
             name=self.function.name,
             rows=tuple(rows),
             edges=data_flow(self.function, self.analyses, row_of, params),
@@ -190,14 +179,14 @@ class _Lines:
         modules = [m for op in self.function.body[line.first : line.stop] for m in op.prov.modules]
         return module_path(modules) if modules else None
 
-    def _row(self, line: PrintedLine, params: tuple[ir.Value, ...]) -> Row:
+    def _row(self, line: PrintedLine, params: tuple[ir.Value, ...]) -> model.Row:
         ops = self.function.body[line.first : line.stop]
         if not ops:
-            values = tuple(ValueUse(value_name(v.name), Role.DEFINES) for v in params)
-            return Row(text=line.text, values=values)
+            values = tuple(model.ValueUse(value_name(v.name), model.Role.DEFINES) for v in params)
+            return model.Row(text=line.text, values=values)
         op = ops[0]
         has_provenance, led = op.prov != ir.Provenance(), self.led[line.first]
-        plain = Row(
+        plain = model.Row(
             text=line.text,
             first=line.first,
             stop=line.stop,
@@ -210,7 +199,7 @@ class _Lines:
         )
         return self._run(plain, op)
 
-    def _run(self, row: Row, op: ir.Op) -> Row:
+    def _run(self, row: model.Row, op: ir.Op) -> model.Row:
         """Adds the kernel or operator that the op runs."""
         types = self.types
         match op:

@@ -127,7 +127,7 @@ class _Minifier:
     def _small_symbols(self) -> tuple[Subject, ...]:
         """Returns the same programs with smaller inputs, symbol by symbol."""
         subjects, choice = self.subjects, self.subjects[0].inputs
-        if choice.given is not None or choice.file is not None:
+        if choice.values is not None or choice.file is not None:
             return subjects
         program, artifacts = subjects[0].program, tuple(s.artifact for s in subjects)
         values = symbol_values(program, choice.symbols)
