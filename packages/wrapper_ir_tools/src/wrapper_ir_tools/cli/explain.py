@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from wrapper_ir.artifact import Artifact, bare_artifact
-from wrapper_ir_tools.cli.files import read_any
+from wrapper_ir_tools.cli.files import artifact_of, read_any
 from wrapper_ir_tools.cli.options import as_json, public_key
 from wrapper_ir_tools.cli.output import echo
 
@@ -62,8 +61,7 @@ def explain(
         share_text,
     )
 
-    subject = read_any(file, public_key)
-    artifact = subject if isinstance(subject, Artifact) else bare_artifact(subject)
+    artifact = artifact_of(read_any(file, public_key))
     check(artifact)
     names = [name for name in emitters if name != "none"]
     explanation = explain_artifact(artifact, names, ExplainOptions(name=Path(file).stem))

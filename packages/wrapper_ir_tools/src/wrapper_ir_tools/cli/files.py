@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from wrapper_ir import from_json, ir, load, parse_program
-from wrapper_ir.artifact import Artifact
+from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import ArtifactError
 from wrapper_ir.support.files import opened
 
@@ -19,8 +19,17 @@ def read_artifact(path: str, public_key: str | None = None) -> Artifact:
 
 def read_program(path: str, public_key: str | None = None) -> ir.Program:
     """Reads a program from a `.wir` file, `.json`, text, or text on standard input (`-`). See `read_any`."""
-    content = read_any(path, public_key)
+    return program_of(read_any(path, public_key))
+
+
+def program_of(content: ir.Program | Artifact) -> ir.Program:
+    """Returns the program of a file's content."""
     return content.program if isinstance(content, Artifact) else content
+
+
+def artifact_of(content: ir.Program | Artifact) -> Artifact:
+    """Returns a file's content as an artifact: a program alone has no constants."""
+    return content if isinstance(content, Artifact) else bare_artifact(content)
 
 
 def read_any(path: str, public_key: str | None = None) -> ir.Program | Artifact:

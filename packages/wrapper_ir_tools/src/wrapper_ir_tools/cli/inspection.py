@@ -8,10 +8,9 @@ import sys
 
 import click
 
-from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import VerificationError
 from wrapper_ir.support.quoting import printable
-from wrapper_ir_tools.cli.files import read_any, read_program
+from wrapper_ir_tools.cli.files import artifact_of, program_of, read_any, read_program
 from wrapper_ir_tools.cli.options import as_json, hint, hints_of, public_key
 from wrapper_ir_tools.cli.output import echo
 
@@ -45,12 +44,10 @@ def print_command(file: str, as_json: bool, kernels: bool, head: int, public_key
 def lower(file: str, persistent_buffers: bool, public_key: str | None) -> None:
     """Print a program's plan: the steps that emitters translate, with every decision made."""
     from wrapper_ir import verify as check
-    from wrapper_ir.artifact import bare_artifact
     from wrapper_ir_lowering import LoweringOptions, print_plan
     from wrapper_ir_lowering import lower as lower_artifact
 
-    content = read_any(file, public_key)
-    artifact = content if isinstance(content, Artifact) else bare_artifact(content)
+    artifact = artifact_of(read_any(file, public_key))
     check(artifact)
     echo(
         print_plan(lower_artifact(artifact, LoweringOptions(persistent_buffers=persistent_buffers))), nl=False
@@ -72,7 +69,7 @@ def verify(file: str, public_key: str | None, as_json: bool) -> None:
     from wrapper_ir.verifier.insert_checks import missing_checks
 
     subject = read_any(file, public_key)
-    program = subject.program if isinstance(subject, Artifact) else subject
+    program = program_of(subject)
     analyses = Analyses(program)
     try:
         check(subject, analyses=analyses)

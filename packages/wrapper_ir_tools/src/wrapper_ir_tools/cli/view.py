@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import click
 
 from wrapper_ir import ir
-from wrapper_ir.artifact import Artifact
-from wrapper_ir_tools.cli.files import read_any
+from wrapper_ir_tools.cli.files import program_of, read_any
 from wrapper_ir_tools.cli.options import hint, hints_of, public_key
 from wrapper_ir_tools.cli.output import echo
 
@@ -76,14 +75,14 @@ def view(
     from wrapper_ir_tools.view import diff_html, view_html, view_program
 
     content = read_any(file, public_key)
-    options = _options(file, _program(content), choices)
+    options = _options(file, program_of(content), choices)
     data = view_program(content, options)
     if other is None:
         page = view_html(data)
     else:
         second = read_any(other, public_key)
         beside = replace(options, title=Path(other).name, times=(), values=())
-        sides = (_program(content), data), (_program(second), view_program(second, beside))
+        sides = (program_of(content), data), (program_of(second), view_program(second, beside))
         page = diff_html(*sides, names=choices["names"])
     path = output or Path(tempfile.mkdtemp(prefix="wir-view-")) / "page.html"
     path.write_text(page, encoding="utf-8")
@@ -104,10 +103,6 @@ def _options(file: str, program: ir.Program, choices: ViewChoices) -> ViewOption
         times=() if profile is None else read_profile(profile),
         values=() if values is None else read_saved_values(values),
     )
-
-
-def _program(content: ir.Program | Artifact) -> ir.Program:
-    return content.program if isinstance(content, Artifact) else content
 
 
 COMMANDS: tuple[click.Command, ...] = (view,)

@@ -20,7 +20,7 @@ def computed_values(function: ir.Function, position: int, analyses: Analyses) ->
         return ()
     outputs = analyses.aliasing(function).effects[position].writes
     values = dict.fromkeys((*ir.results(op), *outputs))
-    return tuple(v for v in values if isinstance(v.type, ir.TensorType | ir.ScalarType))
+    return tuple(v for v in values if ir.is_tensor(v) or ir.is_scalar(v))
 
 
 def computing_position(function: ir.Function, position: int) -> int:

@@ -136,7 +136,7 @@ def evaluate_condition(condition: Condition, step: Step[Any], machine: Machine[A
     def atom(e: Expr) -> Number:
         match e:
             case Statistic(value):
-                content = content_of(value, frame.value(value), machine).held
+                content = content_of(value, frame.value(value), machine).data
                 assert isinstance(content, TensorView)
                 statistic = STATISTICS[e.name](summarize(content.data, content.dtype))
                 return math.nan if statistic is None else statistic

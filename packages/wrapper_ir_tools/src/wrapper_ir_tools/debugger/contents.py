@@ -20,29 +20,37 @@ Number = bool | int | float
 class Content:
     """A tensor's elements in row-major order, or a number."""
 
-    held: TensorView | Number
+    data: TensorView | Number
 
     @property
     def is_plain(self) -> bool:
         """True for a tensor or a number; False for a handle or a nested result."""
-        return isinstance(self.held, TensorView | bool | int | float)
+        return isinstance(self.data, TensorView | bool | int | float)
 
     @property
     def kind(self) -> str:
         """`f32[2, 3]` for a tensor, otherwise the class of the number."""
-        if isinstance(self.held, TensorView):
-            return f"{self.held.dtype.value}{list(self.held.sizes)}"
-        return type(self.held).__name__
+        match self.data:
+            case TensorView(dtype=dtype, sizes=sizes):
+                return f"{dtype.value}{list(sizes)}"
+            case number:
+                return type(number).__name__
 
     def lines(self) -> tuple[str, ...]:
         """Formats the content as lines."""
-        return tensor_lines(self.held) if isinstance(self.held, TensorView) else (scalar_text(self.held),)
+        match self.data:
+            case TensorView() as tensor:
+                return tensor_lines(tensor)
+            case number:
+                return (scalar_text(number),)
 
     def short(self) -> str:
         """Formats the content in one line: a number, or a tensor's statistics."""
-        if not isinstance(self.held, TensorView):
-            return scalar_text(self.held)
-        return f"{self.kind} {summary_text(summarize(self.held.data, self.held.dtype))}"
+        match self.data:
+            case TensorView(data=data, dtype=dtype):
+                return f"{self.kind} {summary_text(summarize(data, dtype))}"
+            case number:
+                return scalar_text(number)
 
 
 # Any: a tensor of the machine, or a number
@@ -66,12 +74,12 @@ def is_bad(value: ir.Value, data: Any, machine: Machine[T], *, nan_only: bool = 
     """True if a floating-point tensor or number has a NaN or, unless `nan_only`, an infinity."""
     if not machine.is_tensor(data):
         return isinstance(data, float) and (data != data or (not nan_only and data in (_INF, -_INF)))
-    type = value.type
-    if not isinstance(type, ir.TensorType) or not (type.dtype.is_floating or type.dtype.is_complex):
+    if not ir.is_tensor(value):
         return False
-    if type.dtype.itemsize > 1 and machine.is_finite(data):
+    dtype = value.type.dtype
+    if not (dtype.is_floating or dtype.is_complex) or (dtype.itemsize > 1 and machine.is_finite(data)):
         return False
-    summary = summarize(machine.data(data).buffer, type.dtype)
+    summary = summarize(machine.data(data).buffer, dtype)
     return bool(summary.nan or (summary.inf and not nan_only))
 
 

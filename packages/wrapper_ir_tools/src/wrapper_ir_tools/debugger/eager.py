@@ -92,7 +92,7 @@ def _against_nodes(
 
 def _content(data: Any, sample: Sample, machine: Machine[Any]) -> Content | None:
     """A node's value in the layout of the sample; None if it is a different kind of value."""
-    want = sample.content.held
+    want = sample.content.data
     if not isinstance(want, TensorView):
         return None if machine.is_tensor(data) else Content(data)
     if not machine.is_tensor(data) or math.prod(machine.sizes(data)) != want.elements:

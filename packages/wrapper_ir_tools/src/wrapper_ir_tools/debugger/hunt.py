@@ -69,7 +69,7 @@ class _Hunt:
         self.state = tuple(c.value for c in subject.program.constants if c.mutable)
         self.runs = 1
         self.failure: Exception | None = None
-        """What ended the run."""
+        """The error that ended the run."""
 
     def find(self) -> Bad | None:
         """See `hunt`."""

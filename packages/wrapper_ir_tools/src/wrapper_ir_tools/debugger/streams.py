@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from wrapper_ir import ir
 
 _Timeline = tuple[ir.Device, int]
-_Queued = (ir.Launch, ir.CallExtern, ir.Copy, ir.CollectiveStart)
 
 
 class StreamOrder(enum.Enum):
@@ -37,7 +36,7 @@ class _Reordering:
         self._order = order
         self._definers = {v: p for p, op in enumerate(function.body) for v in ir.results(op)}
         self._homes: dict[ir.Value, _Timeline] = {}
-        """Where storages come from, and go back to."""
+        """The stream that allocates each storage, to which it returns."""
         self._waiting: dict[_Timeline, deque[int]] = {}
         self._timelines: dict[int, _Timeline] = {}
         """Of ops that wait."""
@@ -63,33 +62,35 @@ class _Reordering:
 
     def _timeline(self, op: ir.Op) -> _Timeline | None:
         """The stream that executes the op; None for ops of the host."""
-        if isinstance(op, ir.RecordEvent | ir.WaitEvent):
-            return (op.device, op.stream) if op.device.type != ir.CPU.type else None
-        if isinstance(op, ir.Free):
-            return self._homes.get(op.storage) or self._current(op)
-        if isinstance(op, ir.Drop | ir.View | ir.Unpack):
-            return self._named_by(op)
         device = self._device(op)
-        if device is None:
-            return None
-        if isinstance(op, ir.AllocStorage):
-            self._homes[op.result] = (device, op.stream)
-        return (device, op.stream) if isinstance(op, _Queued) else None
-
-    def _current(self, op: ir.Op) -> _Timeline | None:
-        device = self._device(op)
-        return None if device is None else (device, 0)
+        match op:
+            case ir.RecordEvent() | ir.WaitEvent():
+                return (op.device, op.stream) if op.device.type != ir.CPU.type else None
+            case ir.Free():
+                return self._homes.get(op.storage) or (None if device is None else (device, 0))
+            case ir.Drop(value=value):
+                return self._timeline_of(value, ends=True)
+            case ir.View(source=source, mode=mode):
+                return self._timeline_of(source, ends=mode is ir.ViewMode.REUSE)
+            case ir.Unpack(source=source):
+                return self._timeline_of(source, ends=False)
+            case ir.AllocStorage() if device is not None:
+                self._homes[op.result] = (device, op.stream)
+                return None
+            case ir.Launch() | ir.CallExtern() | ir.Copy() | ir.CollectiveStart() if device is not None:
+                return (device, op.stream)
+            case _:
+                return None
 
     def _device(self, op: ir.Op) -> ir.Device | None:
         devices = (ir.device_of(v) for v in (*ir.operands(op), *ir.results(op)))
         return next((d for d in devices if d is not None and d.type != ir.CPU.type), None)
 
-    def _named_by(self, op: ir.Drop | ir.View | ir.Unpack) -> _Timeline | None:
-        """A naming op follows the last delayed op that defines the name or, if it ends the name, that uses
-        it.
+    def _timeline_of(self, value: ir.Value, *, ends: bool) -> _Timeline | None:
+        """The timeline of a naming op: that of the last delayed op that defines the name.
+
+        An op that ends the name also follows ops that use it.
         """
-        (value,) = ir.operands(op)
-        ends = isinstance(op, ir.Drop) or (isinstance(op, ir.View) and op.mode is ir.ViewMode.REUSE)
         for position in reversed(self._timelines):
             waiting = self._ops[position]
             if value in ir.results(waiting) or (ends and value in ir.operands(waiting)):
@@ -113,11 +114,15 @@ class _Reordering:
 
     def _waits(self, op: ir.Op) -> bool:
         """True if the host reads a value that a stream computes."""
-        if isinstance(op, ir.Define):
-            return bool(ir.item_values(op.expr))
-        if isinstance(op, ir.Copy):
-            return op.dst.type.device.type == ir.CPU.type and not op.non_blocking
-        return isinstance(op, ir.AssertFinite | ir.DebugValue | ir.Switch | ir.WhileLoop | ir.CallSubgraph)
+        match op:
+            case ir.Define(expr=expr):
+                return bool(ir.item_values(expr))
+            case ir.Copy():
+                return op.dst.type.device.type == ir.CPU.type and not op.non_blocking
+            case ir.AssertFinite() | ir.DebugValue() | ir.Switch() | ir.WhileLoop() | ir.CallSubgraph():
+                return True
+            case _:
+                return False
 
     def _drain(self, queue: deque[int], last: int | None = None) -> None:
         """Appends delayed ops of a timeline, up to `last` or all."""

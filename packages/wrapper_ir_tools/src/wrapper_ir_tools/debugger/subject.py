@@ -81,12 +81,11 @@ class Subject:
         """The program that runs: the artifact's, with run-time checks."""
         self.analyses = Analyses(self.program)
 
-    def run(self, kept: Kept | None = None) -> Run:
-        """Runs from the start, or from a kept state, yielding before every op."""
-        if kept is None:
-            kept = self._origin
-        self._calls.at = kept.draws
-        return (yield from self.interpreter.resume(kept.state))
+    def run(self, start: Kept | None = None) -> Run:
+        """Runs from the beginning, or from a kept state, yielding before every op."""
+        origin = start or self._origin
+        self._calls.at = origin.draws
+        return (yield from self.interpreter.resume(origin.state))
 
     @cached_property
     def _origin(self) -> Kept:

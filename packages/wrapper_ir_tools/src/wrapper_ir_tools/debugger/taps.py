@@ -44,8 +44,8 @@ def tap_windows(program: ir.Program, limit: int, symbols: Mapping[str, Number]) 
     group: list[Tap] = []
     total = 0
     for tap in all_taps(program, Analyses(program)):
-        type = tap.value.type
-        size = int(evaluate(ir.extent_bytes(type), values)) if isinstance(type, ir.TensorType) else 8
+        value = tap.value
+        size = int(evaluate(ir.extent_bytes(value.type), values)) if ir.is_tensor(value) else 8
         if group and total + size > limit:
             yield group
             group, total = [], 0

@@ -52,24 +52,24 @@ class Difference:
 
 def compare_contents(a: Content, b: Content, override: Tolerance | None = None) -> Difference | None:
     """Returns the difference, or None. `override` replaces those of floating-point and complex types."""
-    one, other = a.held, b.held
-    if not isinstance(one, TensorView) or not isinstance(other, TensorView):
-        return _compare_numbers(a, b, override)
-    if (one.dtype, one.sizes) != (other.dtype, other.sizes):
-        return Difference(text=f"{a.kind} against {b.kind}")
-    if one.data == other.data:
-        return None
-    tolerance = TOLERANCES.get(one.dtype, EXACT)
-    if override is not None and tolerance is not EXACT:
-        tolerance = override
-    return _compare_elements(one, other, tolerance)
+    match a.data, b.data:
+        case TensorView() as one, TensorView() as other if a.kind == b.kind:
+            if one.data == other.data:
+                return None
+            tolerance = TOLERANCES.get(one.dtype, EXACT)
+            if override is not None and tolerance is not EXACT:
+                tolerance = override
+            return _compare_elements(one, other, tolerance)
+        case (TensorView(), _) | (_, TensorView()):
+            return Difference(text=f"{a.kind} against {b.kind}")
+        case number, reference:
+            return _compare_numbers(number, reference, override)
 
 
-def _compare_numbers(a: Content, b: Content, override: Tolerance | None) -> Difference | None:
-    one, other = a.held, b.held
-    if isinstance(one, TensorView) or isinstance(other, TensorView):
-        return Difference(text=f"{a.kind} against {b.kind}")
-    inexact = isinstance(one, float) or isinstance(other, float)
+def _compare_numbers(
+    one: bool | int | float, other: bool | int | float, override: Tolerance | None
+) -> Difference | None:
+    inexact = float in (type(one), type(other))
     tolerance = (override or TOLERANCES[ir.DType.F64]) if inexact else EXACT
     if _agree(one, other, tolerance):
         return None

@@ -54,8 +54,8 @@ def _of_kernel(kernel: ir.KernelDef) -> tuple[str, tuple[Candidate, ...]]:
             candidates = tuple(Candidate(name=_config(c), chosen=i == 0) for i, c in enumerate(configs))
             if len(configs) == 1:
                 return f"the only config of {heuristic}", candidates
-            why = f"open: one of {len(configs)} configs of {heuristic} is taken when it is tuned, else the first"
-            return why, candidates
+            options = f"one of {len(configs)} configs of {heuristic}"
+            return f"open: {options} is taken when it is tuned, else the first", candidates
         case ir.OperatorKernel():
             return "an operator in place of a kernel", ()
         case _:

@@ -70,16 +70,18 @@ class _InPlace:
                     yield from self._explained(position, op, output, reads)
 
     def _arguments(self, op: ir.Op) -> Iterator[_Argument]:
-        if isinstance(op, ir.Launch):
-            kernel = self.analyses.kernels.get(op.kernel)
-            params: tuple[ir.KernelParam, ...] = () if kernel is None else kernel.params
-            for param, arg in zip(params, op.args):
-                if ir.is_tensor(arg):
-                    yield _Argument(param.name, arg, param.access, param.may_alias)
-        elif isinstance(op, ir.CallExtern):
-            outputs = set(op.effects(self.analyses).writes)
-            for value in dict.fromkeys(v for v in ir.operands(op) if ir.is_tensor(v)):
-                yield _Argument(value.name, value, ir.Access.WRITE if value in outputs else ir.Access.READ)
+        match op:
+            case ir.Launch() if (kernel := self.analyses.kernels.get(op.kernel)) is not None:
+                for param, arg in zip(kernel.params, op.args):
+                    if ir.is_tensor(arg):
+                        yield _Argument(param.name, arg, param.access, param.may_alias)
+            case ir.CallExtern():
+                outputs = set(op.effects(self.analyses).writes)
+                for value in dict.fromkeys(filter(ir.is_tensor, ir.operands(op))):
+                    access = ir.Access.WRITE if value in outputs else ir.Access.READ
+                    yield _Argument(value.name, value, access)
+            case _:
+                pass
 
     def _explained(
         self, position: int, op: ir.Op, output: _Argument, reads: Mapping[Expr, list[_Argument]]

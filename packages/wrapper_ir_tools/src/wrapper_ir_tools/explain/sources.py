@@ -45,25 +45,25 @@ _VERBS: Mapping[type[ir.OpBase], str] = {
 
 
 def sources_of_function(
-    function: ir.Function, called: Mapping[str, tuple[str, ...]], saved: Mapping[str, tuple[str, ...]]
+    function: ir.Function, inside: Mapping[str, tuple[str, ...]], saved: Mapping[str, tuple[str, ...]]
 ) -> list[SourceOf]:
     """Returns one item for each op.
 
-    `called` has the source lines of callees; `saved` those of the tensors that a forward graph saved, by
+    `inside` has the source lines of callees; `saved` those of the tensors that a forward graph saved, by
     parameter.
     """
-    return _Sources(function, called, saved).found()
+    return _Sources(function, inside, saved).found()
 
 
 class _Sources:
     def __init__(
         self,
         function: ir.Function,
-        called: Mapping[str, tuple[str, ...]],
+        inside: Mapping[str, tuple[str, ...]],
         saved: Mapping[str, tuple[str, ...]],
     ) -> None:
         self.body = function.body
-        self.called, self.saved = called, saved
+        self.inside, self.saved = inside, saved
         self.params = {p.value for p in function.params}
         self.makers = {name: at for at, op in enumerate(self.body) for name in _made(op)}
         self.first_users = self._first_users()
@@ -78,7 +78,7 @@ class _Sources:
     def _of(self, at: int, op: ir.OpBase) -> SourceOf:
         if op.prov.locations:
             return SourceOf(op.prov.locations, Lead.OWN, "")
-        inside = tuple(dict.fromkeys(s for name in ir.callees(op) for s in self.called.get(name, ())))
+        inside = tuple(dict.fromkeys(s for name in ir.callees(op) for s in self.inside.get(name, ())))
         if inside:
             return SourceOf(inside, Lead.VALUE, f"calls {', '.join(f'@{name}' for name in ir.callees(op))}")
         for name in (*_made(op), *_used(op)):
@@ -103,25 +103,28 @@ class _Sources:
         return SourceOf(self.body[user].prov.locations, Lead.VALUE, f"which op {user} is the first to use")
 
     def _first_users(self) -> dict[_Name, int]:
-        """Returns the first op with recorded source lines that uses each value and symbol, or a value derived from it."""
-        found: dict[_Name, int] = {}
+        """Returns the first op with recorded source lines that uses each value and symbol.
+
+        It may use a value derived from it instead.
+        """
+        users: dict[_Name, int] = {}
         for at, op in enumerate(self.body):
             if not op.prov.locations:
                 continue
             waiting = [*_used(op)]
             while waiting:
                 name = waiting.pop()
-                if name in found:
+                if name in users:
                     continue
-                found[name] = at
+                users[name] = at
                 maker = self.makers.get(name)
                 if maker is not None and not self.body[maker].prov.locations:
                     waiting += _used(self.body[maker])
-        return found
+        return users
 
 
 def _made(op: ir.OpBase) -> tuple[_Name, ...]:
-    return (*ir.results(op), *((op.symbol,) if isinstance(op, ir.Define) else ()))
+    return (op.symbol,) if isinstance(op, ir.Define) else ir.results(op)
 
 
 def _used(op: ir.OpBase) -> Iterator[_Name]:

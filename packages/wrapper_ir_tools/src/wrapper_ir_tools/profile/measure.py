@@ -32,8 +32,8 @@ Key = tuple[str, int]
 class ProfileOptions:
     """Options of a profile.
 
-    `calls` are measured after `warm_up` unmeasured ones. `symbols` has values of symbols, `seed` is that of the
-    inputs.
+    `calls` are measured after `warm_up` unmeasured ones. `symbols` has values of symbols, `seed` is that of
+    the inputs.
     """
 
     calls: int = 10

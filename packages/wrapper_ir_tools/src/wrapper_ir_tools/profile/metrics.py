@@ -17,13 +17,14 @@ from wrapper_ir import ir
 from wrapper_ir_tools.profile.result import Profile
 
 _METADATA = (
-    "kernel_name", "kernel_path", "kernel_category", "size_hints", "reduction_hint", "line_of_code", "num_load", "num_store",
-    "num_for_loop", "num_atomic_add", "num_args", "xnumel", "ynumel", "rnumel", "kernel_args_num_gb",
+    "kernel_name", "kernel_path", "kernel_category", "size_hints", "reduction_hint", "line_of_code",
+    "num_load", "num_store", "num_for_loop", "num_atomic_add", "num_args", "xnumel", "ynumel", "rnumel",
+    "kernel_args_num_gb",
 )  # fmt: skip
 _STATS = ("graph_id", "num_nodes_before_fusion", "num_nodes_after_fusion")
 _CATEGORIES = {
-    "triton_poi": "pointwise", "triton_red": "reduction", "triton_per": "persistent_reduction", "triton_for": "foreach",
-    "triton_tem": "template",
+    "triton_poi": "pointwise", "triton_red": "reduction", "triton_per": "persistent_reduction",
+    "triton_for": "foreach", "triton_tem": "template",
 }  # fmt: skip
 Cell = str | int | float | None
 
@@ -58,10 +59,14 @@ def _cell(value: Cell) -> str:
 
 
 def _metadata(kernel: ir.KernelDef, profile: Profile, model: str) -> dict[str, Cell]:
-    source = kernel.source if isinstance(kernel, ir.CppKernel | ir.TritonKernel) else ""
-    code = source[source.find("def ") :] if isinstance(kernel, ir.TritonKernel) else source
-    is_triton = isinstance(kernel, ir.TritonKernel)
-    load, store, add = ("tl.load", "tl.store", "tl.atomic_add") if is_triton else ("", "", "")
+    code, load, store, add = "", "", "", ""
+    match kernel:
+        case ir.TritonKernel(source=source):
+            code, load, store, add = source[source.find("def ") :], "tl.load", "tl.store", "tl.atomic_add"
+        case ir.CppKernel(source=code):
+            pass
+        case _:
+            pass
     moved = [op.bytes / op.count for op in profile.ops if op.name == kernel.name]
     return {
         "kernel_name": kernel.name,

@@ -78,8 +78,8 @@ class MemoryReport:
     `held_peak` is the maximum held at once. `live` is the maximum of live bytes in this order of ops. `bound`
     is a lower bound of any plan of this order (see `MemoryUse`). `allocations` counts the storages that all
     functions of the program allocate. `peak` is the path to the peak: an op of main and, for a call, the op
-    inside, and so on. `savings` refer to the moment with the most live bytes. `unknown_temporaries` counts, in
-    all functions, the calls of operators whose temporaries are unknown and not included.
+    inside, and so on. `savings` refer to the moment with the most live bytes. `unknown_temporaries` counts,
+    in all functions, the calls of operators whose temporaries are unknown and not included.
     """
 
     held_peak: int

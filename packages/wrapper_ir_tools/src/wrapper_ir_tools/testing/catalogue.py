@@ -139,8 +139,8 @@ EXTERNS: dict[str, ir.ExternDef] = {
             tags=(ir.ExternTag.MAY_ALIAS,),
         ),
         ir.ExternDef(
-            schema="aten::normal_(Tensor(a!) self, float mean=0, float std=1, *, Generator? generator=None) -> "
-            "Tensor(a!)",
+            schema="aten::normal_(Tensor(a!) self, float mean=0, float std=1, *, "
+            "Generator? generator=None) -> Tensor(a!)",
             tags=(ir.ExternTag.RANDOM,),
         ),
         ir.ExternDef(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from wrapper_ir import ir
-from wrapper_ir.expr import Expr, Int
+from wrapper_ir.expr import Int, as_int
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.]*\.)")
 
@@ -18,8 +18,8 @@ def kernels_with_sizes(program: ir.Program, numbers: Mapping[int, int]) -> list[
     """
     kernels = {k.name: k for k in program.kernels}
     names: dict[str, None] = {}
-    for op in program.ops:
-        if not isinstance(op, ir.Launch) or not any(_changes(arg, numbers) for arg in op.args):
+    for op in program.ops_of(ir.Launch):
+        if not any(_changes(arg, numbers) for arg in op.args):
             continue
         kernel = kernels[op.kernel]
         # it reads sizes from its arguments
@@ -33,8 +33,10 @@ def kernels_with_sizes(program: ir.Program, numbers: Mapping[int, int]) -> list[
 
 
 def _changes(arg: ir.Arg, numbers: Mapping[int, int]) -> bool:
-    if isinstance(arg, ir.Value):
-        type = arg.type
-        exprs: tuple[Expr, ...] = (*type.sizes, *type.strides) if isinstance(type, ir.TensorType) else ()
-        return any(isinstance(e, Int) and e.value in numbers for e in exprs)
-    return isinstance(arg, Int) and arg.value in numbers
+    match arg:
+        case ir.Value(type=ir.TensorType(sizes=sizes, strides=strides)):
+            return any(as_int(e) in numbers for e in (*sizes, *strides))
+        case Int(value):
+            return value in numbers
+        case _:
+            return False

@@ -32,8 +32,10 @@ CONSTANTS = {{
 
 def tensors(constants) -> dict[str, TensorData]:
     return {{
-        name: TensorData(DType(dtype), memoryview(bytes(held) if isinstance(held, int) else base64.b64decode(held)))
-        for name, (dtype, held) in constants.items()
+        name: TensorData(
+            DType(dtype), memoryview(bytes(code) if isinstance(code, int) else base64.b64decode(code))
+        )
+        for name, (dtype, code) in constants.items()
     }}
 
 
@@ -140,11 +142,11 @@ def _test(options: ModuleOptions) -> str:
         program = print_program(options.second.program)
         return _PROGRAM.format(program=program, constants=_constants(options.second), machine=machine)
     if options.model is not None:
-        key, expectation = options.model.first.key, options.model.second.content.held
+        key, expectation = options.model.first.key, options.model.second.content.data
         if not isinstance(expectation, TensorView):
             return _EXPECTED.format(expected="", content=repr(expectation), key=key, machine=machine)
         expected = _constant("value", TensorData(expectation.dtype, memoryview(expectation.data)))
-        content = 'replace(found.content.held, data=tensors(EXPECTED)["value"].buffer)'
+        content = 'replace(found.content.data, data=tensors(EXPECTED)["value"].buffer)'
         return _EXPECTED.format(expected=expected, content=content, key=key, machine=machine)
     return (
         _ENGINE.format(machine=machine, engine=options.engine)

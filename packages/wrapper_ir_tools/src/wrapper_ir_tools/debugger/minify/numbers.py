@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from wrapper_ir import ir
-from wrapper_ir.expr import Expr, Int, substitute
+from wrapper_ir.expr import Expr, Int, as_int, substitute
 
 
 def tensor_types(program: ir.Program) -> list[ir.TensorType]:
@@ -28,7 +28,7 @@ def changed_numbers(
     numbers_map = {old: new}
     types = tensor_types(program)
     if with_multiples:
-        sizes = {s.value for t in types for s in t.sizes if isinstance(s, Int)}
+        sizes = {number_of(s) for t in types for s in t.sizes}
         numbers_map |= {n: n // old * new for n in sizes if n % old == 0 and n}
     while True:
         count = len(numbers_map)
@@ -79,7 +79,7 @@ def changed_type(type: ir.TensorType, numbers: Mapping[int, int]) -> ir.TensorTy
 
 def number_of(e: Expr) -> int:
     """The value of an integer literal; 0 for a symbolic expression."""
-    return e.value if isinstance(e, Int) else 0
+    return as_int(e) or 0
 
 
 def with_numbers(e: Expr, numbers: Mapping[int, int]) -> Expr:

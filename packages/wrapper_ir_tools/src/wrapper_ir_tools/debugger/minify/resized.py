@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, TensorData
-from wrapper_ir.expr import Expr, Int
+from wrapper_ir.expr import Expr, as_int
 from wrapper_ir_tools.debugger.minify.numbers import changed_type, number_of, with_numbers
 from wrapper_ir_tools.debugger.minify.stubs import rebuilt
 
@@ -64,7 +64,7 @@ def resized(artifact: Artifact, numbers: Mapping[int, int]) -> Artifact | None:
 def _corner(data: TensorData, old: ir.TensorType, new: ir.TensorType) -> TensorData | None:
     """The first elements in each dimension; None for a layout that is symbolic or larger than the data."""
     layouts = [(*map(number_of, t.sizes), *map(number_of, t.strides)) for t in (old, new)]
-    if any(not isinstance(e, Int) for t in (old, new) for e in (*t.sizes, *t.strides)):
+    if any(as_int(e) is None for t in (old, new) for e in (*t.sizes, *t.strides)):
         return None
     if any(b > a for a, b in zip(layouts[0], layouts[1][: len(new.sizes)])):
         return None

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from wrapper_ir.artifact import Artifact
-from wrapper_ir.expr import Int
 from wrapper_ir_tools.debugger.minify.kernel_sizes import kernels_with_sizes
-from wrapper_ir_tools.debugger.minify.numbers import changed_numbers, tensor_types
+from wrapper_ir_tools.debugger.minify.numbers import changed_numbers, number_of, tensor_types
 from wrapper_ir_tools.debugger.minify.resized import resized
 
 _SMALLEST = 2
@@ -19,13 +18,7 @@ _SMALLEST = 2
 
 def number_sizes(programs: Sequence[Artifact]) -> list[int]:
     """Constant sizes of tensors that could be smaller, the largest first."""
-    sizes = {
-        size.value
-        for artifact in programs
-        for type in tensor_types(artifact.program)
-        for size in type.sizes
-        if isinstance(size, Int)
-    }
+    sizes = {number_of(e) for a in programs for type in tensor_types(a.program) for e in type.sizes}
     return sorted((n for n in sizes if n > _SMALLEST), reverse=True)
 
 

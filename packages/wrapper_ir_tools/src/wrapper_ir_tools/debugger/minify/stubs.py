@@ -39,9 +39,9 @@ def stubbed(subject: Subject, positions: Collection[int]) -> Artifact:
     """Replaces the ops at these positions by copies of constants, and removes dead ops."""
     program, main = subject.program, subject.program.main
     contents: dict[tuple[int, str], TensorView] = {
-        (s.position, s.name): s.content.held
+        (s.position, s.name): s.content.data
         for s in samples(subject)
-        if s.function is main and s.position in positions and isinstance(s.content.held, TensorView)
+        if s.function is main and s.position in positions and isinstance(s.content.data, TensorView)
     }
     names = {v.name for v in ir.definitions(main)} | {c.value.name for c in program.constants}
     constants: list[ir.Constant] = []
