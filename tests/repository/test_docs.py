@@ -19,6 +19,7 @@ import wrapper_ir
 from tests.common.torch_versions import since
 from tools.docs.pages import PAGES, is_stale
 from wrapper_ir.errors import VerificationError
+from wrapper_ir_passes.table import PASSES
 from wrapper_ir_tools.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -236,6 +237,23 @@ def test_the_core_is_layered_as_written() -> None:
                 named = [f"{statement.module}.{alias.name}".split(".") for alias in statement.names]
                 for used in (parts[1] for parts in named if parts[0] == "wrapper_ir" and parts[1] in order):
                     assert order[used] <= order[unit], f"{path}:{statement.lineno}"
+
+
+def test_the_table_of_passes_names_every_file() -> None:
+    """Files of passes are in the second column, the others of their folder in the third."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    section = text[text.index("## Families of passes") : text.index("## Flow of one fact")]
+    rows = re.findall(r"^\| `(\w+)/` \| (.*?) \| (.*?) \|$", section, re.MULTILINE)
+    listed = {folder: [re.findall(r"`(\w+\.py)`", cell) for cell in cells] for folder, *cells in rows}
+    defined: dict[str, set[str]] = {}
+    for cls in PASSES.values():
+        *_, folder, name = cls.__module__.split(".")
+        defined.setdefault(folder, set()).add(f"{name}.py")
+    package = ROOT / "packages" / "wrapper_ir_passes" / "src" / "wrapper_ir_passes"
+    for folder, (passes, others) in listed.items():
+        assert set(passes) == defined.get(folder, set())
+        assert sorted([*passes, *others]) == sorted(p.name for p in (package / folder).glob("*.py"))
+    assert set(listed) >= set(defined)
 
 
 def test_the_index_names_every_page() -> None:

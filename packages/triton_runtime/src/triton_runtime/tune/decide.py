@@ -20,7 +20,7 @@ _ENOUGH, _MANY = 0.5, 12
 class Decision:
     """The result of a comparison of times.
 
-    `winner` is its key. `best` has the fastest mean time. `tied` has all candidates that are
+    `winner` is the key of the choice. `best` has the fastest mean time. `tied` has all candidates that are
     indistinguishable from it, in the stable order; the first of them wins. `means` are of the middle half of
     times, in seconds.
     """
