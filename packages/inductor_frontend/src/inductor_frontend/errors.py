@@ -31,7 +31,7 @@
 | FE370 | the package of a device does not load, or describes none |
 | FE401 | no emitter of this name, or the emitter failed |
 | FE402 | a backward graph that could not be compiled is called again |
-| FE403 | compiled autograd needs the graph of a backward function that was loaded from the cache |
+| FE403 | compiled autograd needs the graph of a backward function that was loaded from the cache or a file |
 | FE404 | a compilation cannot be written to the dump folder |
 """
 

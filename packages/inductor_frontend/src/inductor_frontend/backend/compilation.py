@@ -22,6 +22,7 @@ from inductor_frontend.backend.options import BackendOptions
 from inductor_frontend.backend.request import GraphRequest
 from inductor_frontend.boxed import Boxed
 from inductor_frontend.cache.function_entry import RuntimeFacts, encode_facts, store_function
+from inductor_frontend.cache.graph_entry import CompiledGraph
 from inductor_frontend.cache.operators import NoCanonicalForm
 from inductor_frontend.cache.sizes import Json
 from inductor_frontend.cache.statistics import count_bypass
@@ -114,6 +115,10 @@ class Compilation:
     def captured(self, request: GraphRequest) -> tuple[Boxed, str]:
         """Compiles a graph through a program. Returns it with its cache key ("" if it is not cached)."""
         graph, key = compile_graph(request, self.options, self.store)
+        return self.boxed(graph, request), key
+
+    def boxed(self, graph: CompiledGraph, request: GraphRequest) -> Boxed:
+        """Compiles the program of a requested graph, and returns its callable."""
         facts = CallFacts(
             is_guarded=self.is_guarded and not request.is_backward,
             kind=request.kind,
@@ -121,7 +126,7 @@ class Compilation:
             function=self.function,
             from_cache=graph.is_from_cache,
         )
-        return boxed(graph, self.emitter, facts), key
+        return boxed(graph, self.emitter, facts)
 
 
 class ReportingCompilation(Compilation):

@@ -63,9 +63,9 @@ class _NoGraph:
         """Raises BackendError FE403."""
         raise BackendError(
             "FE403",
-            "a function from the cache has no backward graph that compiled autograd can trace",
+            "a function from the cache or a file has no backward graph that compiled autograd can trace",
             hint="set torch._dynamo.config.compiled_autograd before the first call, "
-            "or options={'cache': False}",
+            "or options={'cache': False}; functions compiled ahead of time need torch's own autograd",
         )
 
 

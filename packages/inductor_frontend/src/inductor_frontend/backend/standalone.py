@@ -19,19 +19,20 @@ from torch._inductor import config as inductor_config
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from inductor_frontend.backend.calling import boxed
 from inductor_frontend.backend.compilation import ReportingCompilation
 from inductor_frontend.backend.graph import compile_graph
 from inductor_frontend.backend.graph_copy import GraphCopy
+from inductor_frontend.backend.live_graphs import FunctionInfo, describe_function
 from inductor_frontend.backend.options import BackendOptions
 from inductor_frontend.backend.request import GraphRequest
 from inductor_frontend.backend.restored import restore
 from inductor_frontend.boxed import Boxed
-from inductor_frontend.cache.function_entry import CompiledFunction, RuntimeFacts, encode_facts, read_facts
+from inductor_frontend.cache.function_entry import Backward, CompiledFunction, encode_facts, read_facts
 from inductor_frontend.cache.graph_entry import CompiledGraph, described, load_graph
 from inductor_frontend.cache.operators import NoCanonicalForm
 from inductor_frontend.cache.symbols import ForeignSymbols, SymbolState
 from inductor_frontend.errors import BackendError
+from inductor_frontend.functionalize.resizes import lend
 from inductor_frontend.scope.outer_streams import OuterStreams
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.artifact.file import save
@@ -41,6 +42,7 @@ from wrapper_ir_runtime.cache import DamagedEntry
 # Any in this file: results of any graph.
 
 _KEY = f"piece of torch {torch.__version__}"
+_BACKWARD_KEY = f"backward {_KEY}"
 _FUNCTION = "inductor_frontend.function"
 _SINGLE = "inductor_frontend.single"
 
@@ -53,12 +55,14 @@ class CompiledPiece:
     """A compiled graph, called with the inputs of the graph: tensors and sizes.
 
     `artifact` contains its program, and in its metadata the facts of the runtime wrappers. `inputs` is the
-    number of inputs.
+    number of inputs. `backward` contains the program of the backward graph, only of functions that Dynamo
+    compiles ahead of time.
     """
 
     artifact: Artifact
     inputs: int
     call: Callable[..., Any]
+    backward: Artifact | None = None
 
     def __call__(self, *args: object) -> Any:
         """Runs the graph and returns its results. Raises BackendError FE364 for another number of
@@ -98,15 +102,23 @@ def standalone_compile(
     Raises ValueError for other `dynamic_shapes`, CaptureError, HookError, ConversionError, BackendError FE361
     for a graph that needs gradients, and FE362 for a graph that cannot be saved.
     """
-    parsed = replace(BackendOptions.parse({**(options or {}), "cache": False}), on_unsupported="error")
+    return compile_piece(gm, example_inputs, dynamic_shapes, BackendOptions.parse(options), trains=False)
+
+
+def compile_piece(
+    gm: fx.GraphModule, inputs: Sequence[object], sizes: Sizes, options: BackendOptions, *, trains: bool
+) -> CompiledPiece:
+    """Compiles a piece as `standalone_compile` does. If `trains`, it may have a backward graph, which is
+    compiled at once."""
+    parsed = replace(options, cache=False, on_unsupported="error")
     _require_no_state(gm)
-    mode = _fake_mode(gm, dynamic_shapes)
-    copied = GraphCopy(gm).make()
+    mode = _fake_mode(gm, sizes)
+    copied = GraphCopy(lend(gm, inputs)).make()
     single = _return_tuple(copied)
     with tracing(TracingContext(mode)), inductor_config.patch(dict(parsed.inductor)):
-        piece = _Piece(parsed, SymbolState(mode.shape_env))
-        piece.ignores_shape_env = dynamic_shapes == "from_example_inputs"
-        call = piece.run(copied, example_inputs)
+        piece = _Piece(parsed, SymbolState(mode.shape_env), describe_function(gm), trains=trains)
+        piece.ignores_shape_env = sizes == "from_example_inputs"
+        call = piece.run(copied, inputs)
         return piece.finish(call, {_SINGLE: ""} if single else {})
 
 
@@ -129,24 +141,35 @@ def load_piece(path: str | os.PathLike[str], options: Mapping[str, object] | Non
     on sizes are added to its ShapeEnv; otherwise the caller must satisfy them. Raises BackendError FE363 for
     a file without a piece of this torch version, or if the piece does not match the sizes of the trace.
     """
-    emitter = BackendOptions.parse(options).find_emitter()
+    return read_piece(Path(path), None, BackendOptions.parse(options), repr(os.fspath(path)))
+
+
+def read_piece(path: Path, backward: Path | None, options: BackendOptions, name: str) -> CompiledPiece:
+    """Loads a piece as `load_piece` does, and its backward graph from the file `backward` unless that is
+    None. `name` is the name of the piece in messages."""
+    emitter = options.find_emitter()
     context = TracingContext.try_get()
     env = None if context is None or context.fake_mode is None else context.fake_mode.shape_env
     symbols = ForeignSymbols() if env is None else SymbolState(env)
     try:
-        graph = load_graph(Path(path), _KEY, symbols)
-        metadata = graph.artifact.metadata
-        facts = read_facts(json.loads(metadata[_FUNCTION]), symbols)
+        forward = load_graph(path, _KEY, symbols)
+        facts = read_facts(json.loads(forward.artifact.metadata[_FUNCTION]), symbols)
+        second = None if backward is None else load_graph(backward, _BACKWARD_KEY, symbols)
+        if (facts.saved is None) != (second is None):
+            raise DamagedEntry("its graphs are not those of one function")
     except (DamagedEntry, KeyError, ValueError) as error:
-        raise BackendError("FE363", f"{os.fspath(path)!r} contains no {_KEY}: {error}") from error
+        raise BackendError("FE363", f"{name} contains no {_KEY}: {error}") from error
     symbols.add(facts.guards)
-    return CompiledPiece(graph.artifact, len(facts.metadata.input_info), _restored(graph, facts, emitter))
+    # Torch refuses a second backward pass by itself if the program overwrites saved tensors.
+    saved = None if second is None else Backward(graph=second, overwrites=False)
+    call = _restored(CompiledFunction(forward=forward, backward=saved, facts=facts), emitter)
+    inputs = len(facts.metadata.input_info)
+    return CompiledPiece(forward.artifact, inputs, call, None if second is None else second.artifact)
 
 
-def _restored(graph: CompiledGraph, facts: RuntimeFacts, emitter: Emitter[object]) -> Callable[..., object]:
+def _restored(entry: CompiledFunction, emitter: Emitter[object]) -> Callable[..., object]:
     empty = fx.Graph()
     empty.output(())
-    entry = CompiledFunction(forward=graph, backward=None, facts=facts)
     with tracing(TracingContext(FakeTensorMode(shape_env=ShapeEnv()))):
         return restore(entry, fx.GraphModule({}, empty), [], emitter, is_guarded=False)
 
@@ -172,33 +195,52 @@ def _return_tuple(gm: fx.GraphModule) -> bool:
 
 
 class _Piece(ReportingCompilation):
-    """A compilation that retains its only graph and the facts of its runtime wrappers."""
+    """A compilation that retains its graphs and the facts of their runtime wrappers."""
 
-    def __init__(self, options: BackendOptions, symbols: SymbolState) -> None:
-        super().__init__(options, options.find_emitter(), None, symbols)
-        self._graph: CompiledGraph | None = None
+    def __init__(
+        self, options: BackendOptions, symbols: SymbolState, function: FunctionInfo, *, trains: bool
+    ) -> None:
+        super().__init__(options, options.find_emitter(), None, symbols, function)
+        self.is_guarded = False  # callers of a piece need not check its inputs
+        self._trains = trains
+        self._forward: CompiledGraph | None = None
+        self._backward: CompiledGraph | None = None
 
     def inner(self, gm: fx.GraphModule, inputs: Sequence[object], *_: object, **facts: object) -> Boxed:
-        """Compiles the graph. Raises BackendError FE361 if it needs gradients."""
-        if not facts.get("is_inference"):
+        """Compiles a graph. Raises BackendError FE361 if it needs gradients, but the piece is for
+        inference."""
+        request = GraphRequest(gm, inputs, facts, self.checks)
+        if request.kind != "inference" and not self._trains:
             raise BackendError(
                 "FE361",
                 "a piece that needs gradients cannot be saved",
                 hint="compile it under torch.no_grad()",
             )
-        request = GraphRequest(gm, inputs, facts, self.checks)
-        self._graph = compile_graph(request, self.options, None)[0]
-        return boxed(self._graph, self.emitter)
+        graph = compile_graph(request, self.options, None)[0]
+        if request.is_backward:
+            self._backward = graph
+        else:
+            self._forward = graph
+        return self.boxed(graph, request)
 
     def finish(self, call: Callable[..., object], more: Mapping[str, str]) -> CompiledPiece:
         """Returns the piece, with the entries of `more` in its metadata. Raises BackendError FE362."""
         try:
-            if self._graph is None:
-                raise NoCanonicalForm("torch has not requested a graph")
-            if self._graph.outer != OuterStreams():
-                raise NoCanonicalForm("streams")
             facts = self.facts(call)
-            artifact = described(self._graph, _KEY, {_FUNCTION: json.dumps(encode_facts(facts)), **more})
+            if facts.metadata.bw_donated_idxs is None:  # torch would refuse `retain_graph` at run time
+                facts.metadata.bw_donated_idxs = []
+            artifact = _described(self._forward, _KEY, {_FUNCTION: json.dumps(encode_facts(facts)), **more})
+            backward = None if facts.saved is None else _described(self._backward, _BACKWARD_KEY, {})
         except NoCanonicalForm as error:
             raise BackendError("FE362", f"a piece cannot be saved: {error}") from error
-        return CompiledPiece(artifact, len(facts.metadata.input_info), call)
+        return CompiledPiece(artifact, len(facts.metadata.input_info), call, backward)
+
+
+def _described(graph: CompiledGraph | None, key: str, more: Mapping[str, str]) -> Artifact:
+    """Returns the artifact of a graph as `described` does. Raises NoCanonicalForm for a graph that cannot be
+    saved."""
+    if graph is None:
+        raise NoCanonicalForm("torch has not requested a graph")
+    if graph.outer != OuterStreams():
+        raise NoCanonicalForm("streams")
+    return described(graph, key, more)
