@@ -70,5 +70,6 @@ def test_programs_need_no_device_to_be_read_and_written(folder: Path) -> None:
     program = load(folder / "artifact.wir").program
     assert parse_program(print_program(program)) == program
     source = emitter("python").emit(load(folder / "artifact.wir")).source
-    assert "with torch.toy.device(0):" in source
+    assert 'toy = device_functions("toy")' in source
+    assert "toy.set_device(0)" in source
     assert 'device="toy:0"' in source

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import pytest
@@ -17,7 +16,7 @@ from torch import fx
 
 import fx_converter
 import wrapper_ir
-from fx_converter import FxOptions, _compat
+from fx_converter import FxOptions
 from fx_converter.kernels import KernelCalls
 from fx_converter.targets import placement
 from tests.common.compare import assert_same
@@ -25,6 +24,7 @@ from tests.common.forms import both_forms
 from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import ExecutionError
+from wrapper_ir_torch import DeviceFunctions
 
 PROGRAM = """wir 0.3
 target cuda:1 arch "sm_90"
@@ -115,32 +115,23 @@ class Gpus:
 
         return Event()
 
-    def stream(self, stream: object) -> Any:
-        return Block(self.log, str(stream))
-
-    def guard(self, index: int) -> Any:
-        return Block(self.log, f"device {index}")
-
-
-class Block:
-    """A context that writes down its begin and end."""
-
-    def __init__(self, log: list[str], name: str) -> None:
-        self.log, self.name = log, name
-
-    def __enter__(self) -> None:
-        self.log.append(f"enter {self.name}")
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.log.append(f"leave {self.name}")
+    def functions(self) -> DeviceFunctions:
+        """Returns functions of a device that is current, and whose stream is, until they set another."""
+        return DeviceFunctions(
+            current_device=lambda: 1,
+            set_device=lambda index: self.log.append(f"enter device {index}"),
+            restore_device=lambda index: self.log.append(f"leave device {index}"),
+            current_stream=lambda index: (f"stream 1 of cuda:{index}",),
+            enter_stream=lambda stream: self.log.append(f"enter {stream}"),
+            restore_stream=lambda stream: self.log.append(f"leave {stream}"),
+        )
 
 
 class Numbered(str):
     """A stream of a number, which waits for events."""
 
     log: list[str]
+    device_index = 1
 
     def wait_event(self, event: object) -> None:
         self.log.append(f"{self} waits for {event}")
@@ -157,7 +148,7 @@ def gpus(monkeypatch: pytest.MonkeyPatch) -> Gpus:
 
     monkeypatch.setattr(placement, "_module", lambda device: made)
     monkeypatch.setattr(placement, "_numbered", numbered)
-    monkeypatch.setitem(_compat.DEVICE_GUARDS, "cuda", made.guard)
+    monkeypatch.setattr(placement, "_functions", lambda device: made.functions())
     return made
 
 

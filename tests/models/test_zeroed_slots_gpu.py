@@ -81,7 +81,7 @@ def test_poison_is_written_on_the_stream_of_its_memory() -> None:
     text = py_wrapper.emit(bare_artifact(parse_program(TEXT)), PyOptions(poison=0x7B)).source
     fills = re.findall(r"^( +)(?:poisoned\(other\)|window\(other, .*fill_\(123\))$", text, re.MULTILINE)
     assert len(fills) == 3  # at the slot's begin and end, and at the pool's end
-    assert {len(indent) for indent in fills} == {12}  # inside `with torch.cuda.stream(stream1):`
+    assert {len(indent) for indent in fills} == {12}  # inside the guard of `stream1`
 
 
 @pytest.mark.gpu

@@ -96,7 +96,7 @@ def test_memory_of_several_streams_lasts_until_they_have_met() -> None:
 def test_python_enters_streams() -> None:
     source = py_wrapper.emit(captured(beside)).source
     assert source.count('stream1 = torch.cuda.Stream("cuda:0")') == 1
-    assert "with torch.cuda.stream(stream1):\n            triton_poi_fused_sin_1(" in source
+    assert "cuda.enter_stream(stream1)\n            triton_poi_fused_sin_1(" in source
 
 
 def test_streams_that_write_one_storage() -> None:

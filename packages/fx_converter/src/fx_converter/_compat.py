@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from functools import wraps
 from typing import Any, TypeVar, cast
 
@@ -29,8 +28,6 @@ raw_stream: Callable[[int], int] = getattr(
     torch._C, "_cuda_getCurrentRawStream", lambda index: 0
 )  # CPU builds lack it
 """Returns the address of the current stream of a CUDA device."""
-DEVICE_GUARDS: dict[str, Callable[[int], AbstractContextManager[object]]] = {"cuda": torch.cuda._DeviceGuard}
-"""Torch's guards for generated code, which need no look-up."""
 FORWARD_NAMES = ("self", "_convention", "_leaves")
 """Names that the text of `forward` reserves: the module, and the model's calling convention."""
 LAYOUT_CHECK: Callable[..., None] = _guards.assert_size_stride

@@ -17,7 +17,6 @@ FAST_IMPORTS: Mapping[str, str] = {
     "set_grad_enabled": "set_grad_enabled = torch._C._set_grad_enabled",
     "count_modes": "count_modes = torch._C._len_torch_dispatch_stack",
     "reinterpret": "reinterpret = torch._C._dynamo.guards._reinterpret_tensor",
-    "device_guard": "device_guard = torch.cuda._DeviceGuard",
     "raw_stream": "raw_stream = torch._C._cuda_getCurrentRawStream",
     "find_group": "find_group = torch.distributed.distributed_c10d._resolve_process_group",
     "torch_layout_check": "torch_layout_check = torch._C._dynamo.guards.assert_size_stride",

@@ -22,6 +22,7 @@ from wrapper_ir_torch.graphs import TorchGraphs
 from wrapper_ir_torch.group_memory import SYMMETRIC_MEMORY, GroupMemory
 from wrapper_ir_torch.group_operators import EMPTY_REGISTERED, EMPTY_SYMMETRIC, signed_id
 from wrapper_ir_torch.operators import HIGHER_ORDER, RUNNERS, Operator, resolve
+from wrapper_ir_torch.placement import DeviceFunctions, device_functions
 from wrapper_ir_torch.registration import REGISTERED_MEMORY, RegisteredMemory, RegistrationCounts
 from wrapper_ir_torch.repeated import REPEATERS, Repeaters, repeated_operator
 from wrapper_ir_torch.types import DTYPE_OF, DTYPES, LAYOUTS, MEMORY_FORMATS, torch_device
@@ -41,6 +42,7 @@ __all__ = [
     "REPEATERS",
     "RUNNERS",
     "SYMMETRIC_MEMORY",
+    "DeviceFunctions",
     "GroupMemory",
     "OpOverload",
     "Operator",
@@ -53,6 +55,7 @@ __all__ = [
     "bytes_tensor",
     "caller",
     "compare_ranks",
+    "device_functions",
     "find_group",
     "finished_collective",
     "has_dispatch_modes",

@@ -3,33 +3,54 @@ synchronous."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from functools import lru_cache
 from types import ModuleType
 
 import torch
 
-from fx_converter._compat import DEVICE_GUARDS, has_effect
+from fx_converter._compat import has_effect
 from wrapper_ir_runtime import use_memory_pool
+from wrapper_ir_torch import DeviceFunctions, device_functions
+
+_Restore = tuple[Callable[..., object], tuple[object, ...]]
+"""A function and its arguments."""
 
 
-@dataclass(slots=True, eq=False)
 class Entered:
-    """A device or a stream that is current until `leave`, or until no variable refers to this object: Ctrl-C
-    may be raised before one does."""
+    """A device, stream or scope that is current until `leave`, or until no variable refers to this object.
 
-    context: AbstractContextManager[object] | None
+    Each function of `restores` makes an earlier device or stream current, the last one first. Functions in C
+    cannot be interrupted by Ctrl-C, which may be raised after them.
+    """
+
+    restores: tuple[_Restore, ...] = ()
 
     def __del__(self) -> None:
-        self.leave()
+        if self.restores:
+            self.leave()
 
     def leave(self) -> None:
-        """Leaves the context, once."""
-        context, self.context = self.context, None
-        if context is not None:
-            context.__exit__(None, None, None)
+        """Restores what was current before, once."""
+        while self.restores:
+            *rest, (function, args) = self.restores
+            try:
+                function(*args)
+            finally:
+                self.restores = tuple(rest)
+
+
+def _entered(begin: Callable[[], object], *restores: _Restore) -> Entered:
+    """Calls `begin`, which makes a device, stream or scope current; leaves it if that call is interrupted."""
+    entered = Entered()
+    try:
+        entered.restores = restores
+        begin()
+    except BaseException:
+        entered.leave()
+        raise
+    return entered
 
 
 def leave(variables: Mapping[str, object]) -> None:
@@ -44,17 +65,15 @@ def enter_device(device: str) -> Entered:
     """Makes the device current for its type until `exit_device`. It does nothing in a trace, or in a process
     without devices of this type."""
     if torch.compiler.is_compiling():
-        return Entered(None)
-    kind, _, index = device.partition(":")
-    guard = DEVICE_GUARDS.get(kind) or _module(device).device
-    context = guard(int(index))
+        return Entered()
+    functions, (_, _, index) = _functions(device), device.partition(":")
     try:
-        context.__enter__()
-    except RuntimeError:
+        before = functions.current_device()
+    except (RuntimeError, AssertionError):  # as torch says that it is built without the device
         if _module(device).is_available():
             raise
-        context = None
-    return Entered(context)
+        return Entered()
+    return _entered(lambda: functions.set_device(int(index)), (functions.restore_device, (before,)))
 
 
 @has_effect
@@ -70,6 +89,11 @@ def _numbered(device: str, stream: int) -> torch.Stream:
     return created
 
 
+@lru_cache(maxsize=16)
+def _functions(device: str) -> DeviceFunctions:
+    return device_functions(device.partition(":")[0])
+
+
 def _module(device: str) -> ModuleType:
     module: ModuleType = getattr(torch, device.partition(":")[0])  # torch.cuda, torch.xpu
     return module
@@ -83,9 +107,12 @@ def _stream(device: str, number: int) -> torch.Stream:
 @has_effect
 def enter_stream(device: str, stream: int) -> Entered:
     """Makes the stream current for its device until `exit_stream`."""
-    context = _module(device).stream(_numbered(device, stream))
-    context.__enter__()
-    return Entered(context)
+    functions, numbered = _functions(device), _numbered(device, stream)
+    current, index = functions.current_device(), numbered.device_index
+    restores: list[_Restore] = [(functions.restore_stream, functions.current_stream(index))]
+    if current != index:  # entering a stream makes its device current
+        restores.insert(0, (functions.restore_device, (current,)))
+    return _entered(lambda: functions.enter_stream(numbered), *restores)
 
 
 @has_effect
@@ -126,19 +153,21 @@ def sync_event(event: torch.Event | None) -> None:
 @has_effect
 def enter_profile(name: str, details: str = "") -> Entered:
     """Enters a scope that profilers show, until `exit_scope`."""
-    return _entered(torch.profiler.record_function(name, details or None))
+    return _entered_scope(torch.profiler.record_function(name, details or None))
 
 
 @has_effect
 def enter_memory_pool(name: str, device: str) -> Entered:
     """Allocates memory of `device` from the process's pool of this name until `exit_scope`. It does nothing
     in a trace."""
-    return Entered(None) if torch.compiler.is_compiling() else _entered(use_memory_pool(torch, name, device))
+    return (
+        Entered() if torch.compiler.is_compiling() else _entered_scope(use_memory_pool(torch, name, device))
+    )
 
 
-def _entered(context: AbstractContextManager[object]) -> Entered:
+def _entered_scope(context: AbstractContextManager[object]) -> Entered:
     context.__enter__()
-    return Entered(context)
+    return _entered(lambda: None, (context.__exit__, (None, None, None)))
 
 
 @has_effect

@@ -29,7 +29,7 @@ class Helper(enum.Enum):
     GROUPS = "program_groups"
     OPERATORS = "torch_operators"
     ANY_GRADIENT = "any_requires_grad"
-    DEVICE_GUARD = "device_guard"
+    DEVICES = "device_functions"
     MODES = "count_modes"
     AUTOCAST = "is_autocast_enabled"
     GRADIENT = "set_grad_enabled"
@@ -132,7 +132,7 @@ HELPERS: Mapping[Helper, str] = {
     Helper.MODES: FAST_IMPORTS["count_modes"],
     Helper.AUTOCAST: FAST_IMPORTS["is_autocast_enabled"],
     Helper.GRADIENT: FAST_IMPORTS["set_grad_enabled"],
-    Helper.DEVICE_GUARD: FAST_IMPORTS["device_guard"],
+    Helper.DEVICES: "from wrapper_ir_torch import device_functions",
     Helper.STREAM_KEY: _STREAM_KEY,
     Helper.FINISHED: "from wrapper_ir_torch import finished_collective",
     Helper.REPEATED: "from wrapper_ir_torch import repeated_operator",

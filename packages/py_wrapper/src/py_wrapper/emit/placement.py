@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.scope import FunctionScope
@@ -12,7 +13,7 @@ from wrapper_ir_lowering import steps
 
 
 def on_stream(step: steps.Step, scope: FunctionScope) -> AbstractContextManager[None]:
-    """Writes a `with` block around a step that queues work on another stream than the caller's."""
+    """Makes another stream than the caller's current around a step that queues work on it."""
     if (
         not isinstance(
             step,
@@ -30,16 +31,48 @@ def on_stream(step: steps.Step, scope: FunctionScope) -> AbstractContextManager[
 
 
 def on_memory_stream(memory: ir.Value, scope: FunctionScope) -> AbstractContextManager[None]:
-    """Writes a `with` block around work on the stream of a storage or slot, unless that is the caller's."""
+    """Makes the stream of a storage or slot current around work on it, unless that is the caller's."""
     op = scope.allocations.get(memory)
     if op is None or not op.stream:
         return nullcontext()
     return _block(steps.Stream(op.result.type.device, op.stream), scope)
 
 
-def _block(stream: steps.Stream, scope: FunctionScope) -> AbstractContextManager[None]:
-    kind = python_attribute("torch", stream.device.type)
-    return scope.out.block(f"with {kind}.stream({scope.module.streams[stream]}):")
+@contextmanager
+def _block(stream: steps.Stream, scope: FunctionScope) -> Iterator[None]:
+    """Writes the guard of a stream, within that of its device unless that is the program's.
+
+    Each guard restores by one function in C, after which Ctrl-C may be raised.
+    """
+    functions, variable, device = (
+        _functions(stream.device, scope),
+        scope.module.streams[stream],
+        stream.device,
+    )
+    is_current = device == scope.module.program.target.device and device.index is not None
+    index = f"{variable}.device_index" if device.index is None else str(device.index)
+    if not is_current:
+        _open_device(functions, index, scope.saved("other_device_before"), scope)
+    before = scope.saved("stream_before")
+    scope.out.line(f"{before} = {functions}.current_stream({index})")
+    scope.out.open_block("try:", f"{functions}.restore_stream(*{before})")
+    scope.out.line(f"{functions}.enter_stream({variable})")
+    yield
+    scope.out.close_block()
+    if not is_current:
+        scope.out.close_block()
+
+
+def _open_device(functions: str, index: str, before: str, scope: FunctionScope) -> None:
+    scope.out.line(f"{before} = {functions}.current_device()")
+    scope.out.open_block("try:", f"{functions}.restore_device({before})")
+    scope.out.line(f"{functions}.set_device({index})")
+
+
+def _functions(device: ir.Device, scope: FunctionScope) -> str:
+    """Returns the name of the functions of a type of device."""
+    scope.module.helper(Helper.DEVICES)
+    return scope.lookup(device.type, f"{Helper.DEVICES.value}({python_string(device.type)})")
 
 
 def _stream(stream: steps.Stream, scope: FunctionScope) -> str:
@@ -84,13 +117,9 @@ def barrier(step: steps.Barrier, scope: FunctionScope) -> None:
 
 
 def enter_device(step: steps.EnterDevice, scope: FunctionScope) -> None:
-    """Opens a `with` block to the function's end. Torch's guard for generated code, which needs no look-up,
-    exists for CUDA only."""
-    device = step.device
-    cuda = device.type == "cuda"
-    attribute = f"{python_attribute('torch', device.type)}.device"
-    guard = scope.module.helper(Helper.DEVICE_GUARD) if cuda else attribute
-    scope.out.open_block(f"with {guard}({device.index}):")
+    """Opens the guard of a device, to the function's end."""
+    functions, before = _functions(step.device, scope), scope.saved("device_before")
+    _open_device(functions, str(step.device.index), before, scope)
 
 
 def enter_profile(step: steps.EnterProfile, scope: FunctionScope) -> None:

@@ -34,6 +34,7 @@ class FunctionScope:
         self.bound: dict[ir.Value, str] = {}
         self.defined: dict[str, str] = {}
         self.position = 0
+        self._saved: dict[str, str] = {}
         self.persistent: dict[ir.Value, str] = {}
         """The variables of values over persistent memory, which live throughout a call."""
         self.persistent_names: list[str] = []
@@ -71,6 +72,13 @@ class FunctionScope:
         if name is None:
             name = self.defined[symbol] = self.names(symbol)
         return name
+
+    def saved(self, purpose: str) -> str:
+        """Returns the variable in which guards save a device or stream. Guards of one purpose are not
+        nested, and share it."""
+        if purpose not in self._saved:
+            self._saved[purpose] = self.names(purpose)
+        return self._saved[purpose]
 
     def forget(self, values: Iterable[ir.Value]) -> None:
         """Ends variables with one `del`."""

@@ -32,8 +32,8 @@ class Writer:
         self._lines: list[str] = []
         self._origins: list[LineOrigin | None] = []
         self._depth = 0
-        self._open: list[int] = []
-        """The first lines of the blocks that `open_block` began."""
+        self._open: list[tuple[int, str]] = []
+        """The first line of each block that `open_block` began, and the line of its `finally` clause."""
 
     def line(self, text: str = "") -> None:
         """Writes one line; '' is an empty one. Two empty lines never follow each other inside a block."""
@@ -104,18 +104,22 @@ class Writer:
         else:
             self.line(f"{targets(names)}{text}")
 
-    def open_block(self, head: str) -> None:
-        """Begins an indented block, which `close_block` ends."""
+    def open_block(self, head: str, last: str = "") -> None:
+        """Begins an indented block, which `close_block` ends. `last` is the line of its `finally` clause."""
         self.line(head)
-        self._open.append(len(self._lines))
+        self._open.append((len(self._lines), last))
         self._depth += 1
 
     def close_block(self) -> None:
         """Ends the innermost open block."""
-        body = self._lines[self._open.pop() :]
+        start, last = self._open.pop()
+        body = self._lines[start:]
         if all(not line or line.lstrip().startswith("#") for line in body):
             self.line("pass")
         self._depth -= 1
+        if last:
+            with self.block("finally:"):
+                self.line(last)
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
