@@ -147,7 +147,7 @@ class TestStored:
     @pytest.mark.parametrize(
         ("arguments", "stored"),
         [
-            ({"mode": "reduce-overhead"}, {"emitter": "python", "recordings": 16}),
+            ({"mode": "reduce-overhead"}, {"emitter": "python", "cuda_graphs": 16}),
             ({"mode": "max-autotune-no-cudagraphs"}, {"emitter": "python", "tune": True}),
             ({"options": {"persistent_buffers": True}}, {"emitter": "python", "persistent_buffers": True}),
         ],

@@ -39,7 +39,7 @@ def compile_ahead(
     # The values that Dynamo traced with: real tensors would get symbolic sizes that no input provides.
     nodes = gm.graph.find_nodes(op="placeholder")
     examples = [node.meta.get("example_value", value) for node, value in zip(nodes, inputs, strict=True)]
-    stored = {name: getattr(parsed, name) for name in ("persistent_buffers", "recordings", "tune")}
+    stored = {name: getattr(parsed, name) for name in ("persistent_buffers", "cuda_graphs", "tune")}
     if isinstance(parsed.emitter, str):
         stored["emitter"] = parsed.emitter
     return AheadPiece(compile_piece(gm, examples, "from_tracing_context", parsed, trains=True), stored)

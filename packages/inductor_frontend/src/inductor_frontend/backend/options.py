@@ -66,7 +66,7 @@ class BackendOptions:
     which manage memory themselves.
     `passes`: a pipeline of wrapper_ir passes in text form, run after lifetimes are derived.
     `cuda_graphs`: the number of CUDA graphs for each replayable section of a program, one for each of its
-    sizes (see `wrapper_ir_passes.devices.cuda_graphs.CudaGraphs`); 0 uses_cuda_graphs none.
+    sizes (see `wrapper_ir_passes.devices.cuda_graphs.CudaGraphs`); 0 captures none.
     `tune`: whether kernels are tuned at their first launches.
     `memory_report`: a folder that receives a page for each graph, with its memory over time (see
     `write_memory_report`).
