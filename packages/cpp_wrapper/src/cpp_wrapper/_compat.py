@@ -96,7 +96,7 @@ def torch_version() -> tuple[int, int]:
 
 def current_device() -> int:
     """Returns the index of the current CUDA device."""
-    import torch  # only loaded programs need it
+    import torch  # imported here: only loaded programs need it
 
     return torch.cuda.current_device()
 
@@ -115,7 +115,7 @@ def tensor_offset() -> int:
     The offset differs between versions of torch, so the object is searched for the value of `_cdata`. Raises
     KernelError CPP407.
     """
-    import torch  # only loaded programs need it
+    import torch  # imported here: only loaded programs need it
 
     tensor = torch.empty(1)
     count = type(tensor).__basicsize__ // ctypes.sizeof(ctypes.c_void_p)

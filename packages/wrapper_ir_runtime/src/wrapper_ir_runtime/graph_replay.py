@@ -25,8 +25,8 @@ eagerly; the first few of these are warm-ups (`GraphDevice.warm_up`).
 | refused  | any                                                          | refused    | runs     |
 | seen, refused | the function has too many keys; the oldest are dropped  | unknown    | -        |
 
-In every state, a call runs without a transition if its stream is being captured, or if `GraphedFunction.refusal`
-is set.
+In every state, a call runs without a transition if its stream is being captured, or if
+`GraphedFunction.refusal` is set.
 """
 
 from __future__ import annotations

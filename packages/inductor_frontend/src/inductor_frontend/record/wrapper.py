@@ -122,7 +122,7 @@ class RecordingWrapper(PythonWrapperCodegen):
     def write_provenance_debug_handle(self, kernel_name: str, debug_handle: int | None = None) -> None:
         """Ignores debug handles, which provenance replaces."""
 
-    def write_triton_header_once(self) -> None:  # type: ignore[override]  # Inductor's is cached
+    def write_triton_header_once(self) -> None:  # type: ignore[override]  # Inductor's has `cache_on_self`
         """Writes no imports."""
 
     def codegen_device_guard_enter(

@@ -13,9 +13,7 @@ from wrapper_ir_passes.planner.search import SearchBudget, pack
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Buffers in one allocation of `size` bytes, in use from `begin`, the first one's, to `end`, the last
-    one's.
-    """
+    """Buffers in one allocation of `size` bytes, in use from the first `begin` to the last `end`."""
 
     buffers: tuple[Buffer, ...]
     offsets: Placement

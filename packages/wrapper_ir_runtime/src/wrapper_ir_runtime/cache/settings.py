@@ -1,10 +1,10 @@
 """Configuration of the cache, read from the environment here only.
 
-| variable                   | meaning                                                                    | default               |
-| -------------------------- | -------------------------------------------------------------------------- | --------------------- |
-| `WRAPPER_IR_CACHE_DIR`     | root of all caches                                                         | user cache directory  |
-| `WRAPPER_IR_CACHE_BYTES`   | limit of their total size (`500M`, `8G`); least recently used ones go      | `8G`                  |
-| `WRAPPER_IR_CACHE_SHARED`  | read-only caches: folders and URLs, separated by `,`                       | none                  |
+| variable                  | meaning                                                 | default              |
+| ------------------------- | ------------------------------------------------------- | -------------------- |
+| `WRAPPER_IR_CACHE_DIR`    | root of all caches                                      | user cache directory |
+| `WRAPPER_IR_CACHE_BYTES`  | limit of their total size (`500M`); evicts by last use  | `8G`                 |
+| `WRAPPER_IR_CACHE_SHARED` | read-only caches: folders and URLs, separated by `,`    | none                 |
 """
 
 from __future__ import annotations

@@ -146,12 +146,12 @@ class SymmetricArguments(Check):
         return ir.is_storage(root) and root.type.is_symmetric
 
     def is_elsewhere(self, value: ir.Value, position: int) -> bool:
-        """Returns whether a tensor certainly is in ordinary memory."""
+        """Returns whether a tensor is known to be in ordinary memory."""
         roots = self.facts.aliasing.roots_at(value, position)
         return bool(roots) and all(self.is_ordinary(root) for root in roots)
 
     def is_ordinary(self, root: ir.Value) -> bool:
-        """Returns whether a storage certainly is ordinary memory: the program or a known operator allocates
+        """Returns whether a storage is known to be ordinary memory: the program or a known operator allocates
         it, outside of memory pools, which may have any kind of memory. Inputs, constants and other results
         may be in any memory."""
         position = self.facts.positions.get(root.name, -1)
