@@ -37,7 +37,7 @@ class NewNames:
         values: Iterable[ir.Value[ir.TensorType]],
         suffix: str,
     ) -> dict[ir.Value, ir.View]:
-        """Views of `made` with the same windows as these tensors have in their storages."""
+        """Views of `base` with the same windows as these tensors have in their storages."""
         places = self.analyses.get_for(self.function, tensor_places)
         views: dict[ir.Value, ir.View] = {}
         for value in values:

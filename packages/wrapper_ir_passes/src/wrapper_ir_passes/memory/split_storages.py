@@ -18,6 +18,7 @@ from wrapper_ir.expr import Expr, Int, mul
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.analysis.contents import contents_of
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees, strip_frees
+from wrapper_ir_passes.cleanup.new_names import NewNames
 from wrapper_ir_passes.memory.reuse_candidates import reusable_storages
 
 
@@ -51,7 +52,7 @@ class _Split:
         self.function, self.analyses, self.sizes = function, analyses, sizes
         self.places = analyses.get_for(function, tensor_places)
         self.storages = reusable_storages(function, analyses)
-        self.taken = {v.name for v in (*ir.definitions(function), *analyses.constant_values)}
+        self.new = NewNames(function, analyses)
         self.begins: dict[ir.Value, list[int]] = {}
         """The positions at which the parts of each split storage begin."""
         self.parts: dict[tuple[ir.Value, int], ir.Value[ir.StorageType]] = {}
@@ -141,21 +142,16 @@ class _Split:
         alloc = self.storages[root]
         if (root, part) not in self.parts:
             its = alloc.result
-            self.parts[root, part] = ir.Value(self._name(its.name, part), its.type) if part else its
+            self.parts[root, part] = ir.Value(self.new(f"{its.name}.{part}"), its.type) if part else its
             yield dataclasses.replace(alloc, result=self.parts[root, part])
         if (value, part) not in self.tensors:
             keeps = self.first.setdefault(value, part) == part
-            self.tensors[value, part] = value if keeps else ir.Value(self._name(value.name, part), value.type)
+            self.tensors[value, part] = (
+                value if keeps else ir.Value(self.new(f"{value.name}.{part}"), value.type)
+            )
             yield ir.View(
                 source=self.parts[root, part],
                 result=self.tensors[value, part],
                 offset=self.places[value][1],
                 prov=alloc.prov,
             )
-
-    def _name(self, name: str, part: int) -> str:
-        name = f"{name}.{part}"
-        while name in self.taken:
-            name += "_"
-        self.taken.add(name)
-        return name

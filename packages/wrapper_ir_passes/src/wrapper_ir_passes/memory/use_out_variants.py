@@ -11,6 +11,7 @@ from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.expr import Expr, Int, mul
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees
+from wrapper_ir_passes.cleanup.new_names import NewNames
 from wrapper_ir_passes.memory.out_variants import out_variant
 
 
@@ -53,7 +54,7 @@ def _with_variants(program: ir.Program, analyses: Analyses) -> ir.Program:
 
 def _body(function: ir.Function, variants: dict[str, ir.ExternDef], analyses: Analyses) -> Iterator[ir.Op]:
     symbols = set(function.captures)
-    names = {v.name for v in (*ir.definitions(function), *analyses.constant_values)}
+    new = NewNames(function, analyses)
     for op in function.body:
         match op:
             case ir.Define(symbol=symbol):
@@ -62,7 +63,7 @@ def _body(function: ir.Function, variants: dict[str, ir.ExternDef], analyses: An
             case ir.CallExtern(target=target, result=result) if (
                 target in variants and ir.is_tensor(result) and _fits(result, symbols)
             ):
-                yield from _call(op, result, variants[target].name, names)
+                yield from _call(op, result, variants[target].name, new)
             case _:
                 yield op
 
@@ -77,14 +78,9 @@ def _fits(result: ir.Value[ir.TensorType], symbols: set[str]) -> bool:
     return ir.type_symbols(type) <= symbols and ir.extent_bytes(type) == bytes
 
 
-def _call(
-    op: ir.CallExtern, result: ir.Value[ir.TensorType], variant: str, names: set[str]
-) -> Iterator[ir.Op]:
-    name = f"{result.name}.s"
-    while name in names:
-        name += "_"
-    names.add(name)
-    storage = ir.Value(name, ir.StorageType(ir.extent_bytes(result.type), result.type.device))
+def _call(op: ir.CallExtern, result: ir.Value[ir.TensorType], variant: str, new: NewNames) -> Iterator[ir.Op]:
+    type = ir.StorageType(ir.extent_bytes(result.type), result.type.device)
+    storage = ir.Value(new(f"{result.name}.s"), type)
     yield ir.AllocStorage(result=storage, stream=op.stream, prov=op.prov)
     yield ir.View(source=storage, result=result, prov=op.prov)
     yield dataclasses.replace(op, target=variant, kwargs=(*op.kwargs, ("out", result)), result=None)
