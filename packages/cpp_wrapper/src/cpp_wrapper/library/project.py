@@ -19,12 +19,13 @@ _HEAD = """\
 #   cmake -S . -B build -DTORCH_INCLUDE_DIR=.../torch/include && cmake --build build
 #
 # Only kernels need TORCH_INCLUDE_DIR, for headers. The library is linked with stubs of torch's libraries.
-# CMAKE_CXX_FLAGS are appended to each unit's flags. To compile for another machine, use a toolchain file; the kernels
-# must have been written for its instruction set.
+# CMAKE_CXX_FLAGS are appended to each unit's flags. To compile for another machine, use a toolchain file; the
+# kernels must have been written for its instruction set.
 cmake_minimum_required(VERSION 3.18)
 project(model LANGUAGES C CXX ASM)
 set(TORCH_INCLUDE_DIR "" CACHE PATH "The folder of torch's headers")
-separate_arguments(OWN_FLAGS NATIVE_COMMAND "${CMAKE_CXX_FLAGS}")  # once more, after each unit's own: the last one counts
+# once more, after each unit's own flags: the last one counts
+separate_arguments(OWN_FLAGS NATIVE_COMMAND "${CMAKE_CXX_FLAGS}")
 """
 _LIBRARY = """\
 foreach(stub IN ITEMS {stubs})
@@ -32,9 +33,10 @@ foreach(stub IN ITEMS {stubs})
   set_target_properties(${{stub}}_stub PROPERTIES OUTPUT_NAME ${{stub}} LIBRARY_OUTPUT_DIRECTORY stub)
 endforeach()
 add_library(model SHARED {units} constants.s)
-set_target_properties(model PROPERTIES PREFIX "" BUILD_WITH_INSTALL_RPATH ON LINK_DEPENDS ${{CMAKE_CURRENT_SOURCE_DIR}}/exports.map)
+set(EXPORTS ${{CMAKE_CURRENT_SOURCE_DIR}}/exports.map)
+set_target_properties(model PROPERTIES PREFIX "" BUILD_WITH_INSTALL_RPATH ON LINK_DEPENDS ${{EXPORTS}})
 target_include_directories(model PRIVATE .)
-target_link_options(model PRIVATE -Wl,--version-script=${{CMAKE_CURRENT_SOURCE_DIR}}/exports.map -Wl,--no-as-needed)
+target_link_options(model PRIVATE -Wl,--version-script=${{EXPORTS}} -Wl,--no-as-needed -Wl,--gc-sections)
 foreach(stub IN ITEMS {stubs})
   target_link_libraries(model PRIVATE ${{stub}}_stub)
 endforeach()
@@ -49,7 +51,8 @@ _KERNELS = """\
 if(NOT EXISTS "${TORCH_INCLUDE_DIR}/torch/csrc/inductor/cpp_prefix.h")
   message(FATAL_ERROR "The kernels include torch's headers: set -DTORCH_INCLUDE_DIR=.../torch/include")
 endif()
-target_include_directories(model SYSTEM PRIVATE ${TORCH_INCLUDE_DIR} ${TORCH_INCLUDE_DIR}/torch/csrc/api/include)
+set(TORCH_API_INCLUDE_DIR ${TORCH_INCLUDE_DIR}/torch/csrc/api/include)
+target_include_directories(model SYSTEM PRIVATE ${TORCH_INCLUDE_DIR} ${TORCH_API_INCLUDE_DIR})
 """
 _CONSTANTS = """\
 .section .rodata

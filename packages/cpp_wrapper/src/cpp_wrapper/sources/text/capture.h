@@ -45,15 +45,9 @@ Extent extent(size_t element, int64_t rank, const int64_t* sizes, const int64_t*
   return {static_cast<size_t>(raw(Int(last + 1) * Int(element))), !overlaps && last + 1 == count, overlaps};
 }
 
-struct Layout {
-  int64_t rank = 0, *sizes = nullptr, *strides = nullptr;
-  int32_t dtype = 0;
-  explicit Layout(Tensor tensor) {
-    ok(aoti_torch_get_dim(tensor, &rank), "dim");
-    ok(aoti_torch_get_sizes(tensor, &sizes), "sizes");
-    ok(aoti_torch_get_strides(tensor, &strides), "strides");
-    ok(aoti_torch_get_dtype(tensor, &dtype), "dtype");
-  }
+struct Layout : Dims {
+  int32_t dtype;
+  explicit Layout(Tensor tensor) : Dims(tensor), dtype(dtype_of(tensor)) {}
   Extent extent() const { return wir::extent(aoti_torch_dtype_element_size(dtype), rank, sizes, strides); }
 };
 uint64_t address(Tensor tensor) { return reinterpret_cast<uint64_t>(data(tensor)); }

@@ -7,9 +7,48 @@
 
 namespace wir {
 
+// --- errors
+
+void Part::append_to(std::string& text) const {
+  if (text_ != nullptr) {
+    text += text_;
+  } else {
+    text += std::to_string(number_);
+  }
+}
+
+std::string join(Parts parts) {
+  std::string text;
+  for (const Part& part : parts) part.append_to(text);
+  return text;
+}
+
+std::string note(const char* message) { return *message ? join({" (", message, ")"}) : ""; }
+
+void fail_text(const char* code, Parts parts) { throw Failure(join({"[", code, "] ", join(parts)})); }
+
 std::string& last_error() {
   thread_local std::string text;
   return text;
+}
+
+int32_t guard(const Run* run, void (*body)(void*), void* state) noexcept {
+  std::string& text = last_error();
+  try {
+    body(state);
+    text.clear();
+    return 0;
+  } catch (const Failure& error) {
+    text = error.what();
+  } catch (const std::exception& error) {
+    text = join({"[CPP406] ", error.what()});
+  } catch (...) {
+    text = "[CPP406] an error that is not a std::exception";
+  }
+  if (run != nullptr && *run->at) text += join({"\n  at ", run->at});
+  // Torch's runners before 2.13 do not query the text.
+  if (&torch_exception_get_what_without_backtrace == nullptr) std::fprintf(stderr, "%s\n", text.c_str());
+  return 1;
 }
 
 // --- sets of constants
@@ -23,8 +62,8 @@ void Set::reset() {
 
 namespace {
 
-/// A tensor over bytes of the host.
-void copy_bytes(Bytes& made, const unsigned char* source, size_t nbytes) {
+/// A tensor over bytes of the host. Compiled for speed: constants may be large.
+[[gnu::hot]] void copy_bytes(Bytes& made, const unsigned char* source, size_t nbytes) {
   allocate(made.holder, {static_cast<int64_t>(nbytes)}, {1}, u8());
   void* target = data(made.holder);
   std::memcpy(target, source, nbytes);
@@ -55,55 +94,62 @@ void make_own(Bytes& bytes, const Blob& blob) {
   bytes.holder = made;
 }
 
-std::string list_of(const std::vector<std::string>& names) {
-  std::string text;
-  for (size_t i = 0; i < names.size() && i < 5; ++i) text += (i != 0 ? ", " : "") + names[i];
-  return names.size() > 5 ? text + ", ..." : text;
-}
+/// The first names of a list, as text.
+class NameList {
+ public:
+  void add(const char* name) {
+    if (count_ < 6) text_ += join({count_ == 0 ? "" : ", ", count_ == 5 ? "..." : name});
+    ++count_;
+  }
+  void check(const char* message) const {
+    if (count_ != 0) fail_text("CPP530", {message, text_});
+  }
+
+ private:
+  std::string text_;
+  int count_ = 0;
+};
 
 void check_value(const Constant& constant, Tensor held, Tensor given, bool is_borrowed) {
   const std::string found = tensor_text(given), want = tensor_text(held);
-  // copied values may have any strides, and be on the host
-  const auto layout = [&](std::string text) {
-    if (is_borrowed) return text;
-    if (text == found && text.find(" on cpu") != std::string::npos) text = text.substr(0, text.find(" on ")) + want.substr(want.find(" on "));
-    const size_t strides = text.find('{');
-    return strides == std::string::npos ? text : text.substr(0, strides) + text.substr(text.find('}') + 1);
-  };
-  if (layout(found) != layout(want)) {
-    fail_text("CPP530", "constant " + std::string(constant.full_name) + ": expected " + want + ", got " + found);
+  std::string type = found, expected = want;
+  if (!is_borrowed) {  // copied values may have any strides, and be on the host
+    const size_t device = found.find(" on cpu");
+    if (device != std::string::npos) type.replace(device, std::string::npos, want, want.find(" on "), std::string::npos);
+    type = without_strides(type), expected = without_strides(want);
   }
+  if (type != expected) fail_text("CPP530", {"constant ", constant.full_name, ": expected ", want, ", got ", found});
 }
 
 /// Raises CPP530 for values that do not match constants.
 Changes changes_of(const Named& values, const Set& like, bool is_full, bool is_borrowed) {
-  Changes changes;
+  Changes changes(wir_program.blobs);
   std::unordered_map<std::string, const Constant*> known;
-  std::map<int, bool> given;
+  std::vector<char> is_given(wir_program.handles);
   for (size_t i = 0; i < wir_program.constants; ++i) {
     const Constant& constant = wir_program.constant_table[i];
     known.emplace(constant.name, &constant);
     known.emplace(constant.full_name, &constant);
-    given.emplace(constant.handle, false);
   }
-  std::vector<std::string> unknown, missing;
+  NameList unknown, missing;
   for (const auto& [name, value] : values) {
     const auto found = known.find(name);
     if (found == known.end()) {
-      unknown.push_back(name);
+      unknown.add(name.c_str());
       continue;
     }
     const Constant& constant = *found->second;
     check_value(constant, like.handles[static_cast<size_t>(constant.handle)], value, is_borrowed);
-    if (constant.nbytes != 0 && !given[constant.handle]) changes[constant.blob].emplace_back(&constant, value);
-    given[constant.handle] = true;
+    char& is_repeated = is_given[static_cast<size_t>(constant.handle)];
+    if (constant.nbytes != 0 && !is_repeated) changes[static_cast<size_t>(constant.blob)].emplace_back(&constant, value);
+    is_repeated = true;
   }
-  if (!unknown.empty()) fail_text("CPP530", "the program has no constants " + list_of(unknown));
+  unknown.check("the program has no constants ");
   for (size_t i = 0; is_full && i < wir_program.constants; ++i) {
     const Constant& constant = wir_program.constant_table[i];
-    if (!given[constant.handle]) missing.push_back(constant.full_name);
+    if (!is_given[static_cast<size_t>(constant.handle)]) missing.add(constant.full_name);
   }
-  if (!missing.empty()) fail_text("CPP530", "a full update lacks " + list_of(missing));
+  missing.check("a full update lacks ");
   return changes;
 }
 
@@ -160,12 +206,11 @@ void Container::fill(Set& set, const Set* base, const Changes& changes, bool is_
       bytes.data = file_->bytes() + blob.offset;
       reads_file_ = reads_file_ || !blob.is_owned;
     }
-    const auto change = changes.find(static_cast<int>(i));
-    if (change == changes.end()) {
+    if (changes.empty() || changes[i].empty()) {
       if (base == nullptr && blob.is_owned) make_own(bytes, blob);
       continue;
     }
-    const auto& [constant, given] = change->second.front();
+    const auto& [constant, given] = changes[i].front();
     bytes.is_borrowed = is_borrowed && constant->nbytes == blob.nbytes;
     if (!bytes.is_borrowed) {
       make_own(bytes, blob);
@@ -177,9 +222,9 @@ void Container::fill(Set& set, const Set* base, const Changes& changes, bool is_
     if (blob.kind == Blob::kDevice) bytes.holder = same(given);
   }
   wir_program.load(set.handles.data(), set.bytes.data());
-  for (const auto& [blob, values] : changes) {
-    if (set.bytes[static_cast<size_t>(blob)].is_borrowed) continue;
-    for (const auto& [constant, given] : values) copy(set.handles[static_cast<size_t>(constant->handle)], given);
+  for (size_t i = 0; i < changes.size(); ++i) {
+    if (set.bytes[i].is_borrowed) continue;
+    for (const auto& [constant, given] : changes[i]) copy(set.handles[static_cast<size_t>(constant->handle)], given);
   }
 }
 

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstdio>
 #include <exception>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -27,31 +26,50 @@ namespace wir {
 struct Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
-[[noreturn]] void fail_text(const char* code, const std::string& text);
+
+/// A part of a message: a text that outlives it, or an integer. Chains of `+` would be compiled at each place.
+class Part {
+ public:
+  Part(const char* text) : text_(text) {}
+  Part(const std::string& text) : text_(text.c_str()) {}
+  template <class T, class = std::enable_if_t<std::is_integral_v<T>>>
+  Part(T number) : number_(static_cast<int64_t>(number)) {}
+  void append_to(std::string& text) const;
+
+ private:
+  const char* text_ = nullptr;
+  int64_t number_ = 0;
+};
+using Parts = std::initializer_list<Part>;
+[[gnu::cold]] std::string join(Parts parts);
+/// Returns a message in parentheses; an empty text for an empty one.
+std::string note(const char* message);
+
+[[noreturn, gnu::cold]] void fail_text(const char* code, Parts parts);
+/// A tensor's sizes and strides, in arrays of the tensor.
+struct Dims {
+  int64_t rank = 0, *sizes = nullptr, *strides = nullptr;
+  explicit Dims(Tensor tensor);
+};
+int32_t dtype_of(Tensor tensor);
+[[gnu::cold]] std::string device_text(Tensor tensor);
 /// Returns a tensor's type as in the text form: `f32[2, 4]{1, 2}`, with strides only if it is not contiguous.
-std::string tensor_text(Tensor given);
+[[gnu::cold]] std::string tensor_text(Tensor given);
+/// Returns the text of a type without its strides.
+std::string without_strides(const std::string& type);
 
 /// The error text of this thread's last failed call.
 std::string& last_error();
 
-/// Runs `body` and catches all exceptions.
+/// Runs `body(state)` and catches all exceptions. Returns 1 after one, with its text in `last_error`. `run`: null
+/// outside calls.
+int32_t guard(const Run* run, void (*body)(void*), void* state) noexcept;
+/// As `guard`, for a function object.
 template <class Body> int32_t guarded(const Run& run, Body body) noexcept {
-  std::string& error_text = last_error();
-  try {
-    body();
-    error_text.clear();
-    return 0;
-  } catch (const Failure& error) {
-    error_text = error.what();
-  } catch (const std::exception& error) {
-    error_text = std::string("[CPP406] ") + error.what();
-  } catch (...) {
-    error_text = "[CPP406] an error that is not a std::exception";
-  }
-  if (*run.at) error_text += std::string("\n  at ") + run.at;
-  // Torch's runners before 2.13 do not query the text.
-  if (&torch_exception_get_what_without_backtrace == nullptr) std::fprintf(stderr, "%s\n", error_text.c_str());
-  return 1;
+  return guard(&run, [](void* state) { (*static_cast<Body*>(state))(); }, &body);
+}
+template <class Body> int32_t guarded(Body body) noexcept {
+  return guard(nullptr, [](void* state) { (*static_cast<Body*>(state))(); }, &body);
 }
 
 /// Handles that are freed at the end of the scope.
@@ -145,8 +163,8 @@ class Spares {
 };
 
 using Named = std::unordered_map<std::string, Tensor>;
-/// New values of constants, by blob.
-using Changes = std::map<int, std::vector<std::pair<const Constant*, Tensor>>>;
+/// New values of constants, for each blob; empty if none changes.
+using Changes = std::vector<std::vector<std::pair<const Constant*, Tensor>>>;
 
 /// A loaded program. Runs take no lock: each increments the count of the active set of constants, then checks that it
 /// is still active. An update fills an unused set, activates it, and waits for the users of the old one. Sets are
@@ -154,27 +172,27 @@ using Changes = std::map<int, std::vector<std::pair<const Constant*, Tensor>>>;
 class Container {
  public:
   /// `device`: the device index of a program for a device; -1 for the current one.
-  explicit Container(int32_t device = -1);
+  [[gnu::cold]] explicit Container(int32_t device = -1);
   Container(const Container&) = delete;
-  ~Container();
+  [[gnu::cold]] ~Container();
   /// Runs the program on its parameters. Takes ownership of the handles in `inputs`; the caller owns `outputs`.
   void run(Tensor* inputs, Tensor* outputs, Run& run);
   /// Sets constants by any of their names. `is_full`: all constants must be given. `is_borrowed`: uses a tensor's
   /// memory if it covers all bytes of a constant.
-  void update(const Named& values, bool is_inactive, bool is_full, bool is_borrowed);
-  void update(const unsigned char* bytes);
-  void swap();
-  void free_inactive();
+  [[gnu::cold]] void update(const Named& values, bool is_inactive, bool is_full, bool is_borrowed);
+  [[gnu::cold]] void update(const unsigned char* bytes);
+  [[gnu::cold]] void swap();
+  [[gnu::cold]] void free_inactive();
   /// Copies of the constants; the container owns them until the next call.
-  void extract(Named& found, bool is_inactive);
+  [[gnu::cold]] void extract(Named& found, bool is_inactive);
 
  private:
   Set& acquire();
-  Set& unused();
-  void retire(Set* old);
-  void publish(Set& filled, bool is_inactive);
+  [[gnu::cold]] Set& unused();
+  [[gnu::cold]] void retire(Set* old);
+  [[gnu::cold]] void publish(Set& filled, bool is_inactive);
 
-  void fill(Set& set, const Set* base, const Changes& changes, bool is_borrowed);
+  [[gnu::cold]] void fill(Set& set, const Set* base, const Changes& changes, bool is_borrowed);
   void synchronize();
   void check_file() const { if (reads_file_) file_->check(); }
 
@@ -194,6 +212,6 @@ class Container {
 void release_shared() noexcept;
 
 /// Raises CPP201 if the processor can run no source of a kernel.
-void require_instructions();
+[[gnu::cold]] void require_instructions();
 
 }  // namespace wir

@@ -113,7 +113,7 @@ void call_mixed(const char* name, const char* overload, std::initializer_list<ui
       if (one.kind == Returned::kBool) *static_cast<bool*>(one.to) = (found & 1) != 0;
     }
   }
-  if (!whole) fail_text("WIR927", std::string(name) + " returned too few tensors");
+  if (!whole) fail_text("WIR927", {name, " returned too few tensors"});
 }
 
 void resize(Tensor target, Int nbytes) {

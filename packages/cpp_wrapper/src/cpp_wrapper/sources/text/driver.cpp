@@ -23,11 +23,11 @@ static_assert(sizeof(Driver) == sizeof kNames, "a name for each function, in ord
 
 Driver open_driver() {
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) fail_text("CPP590", std::string("the CUDA driver cannot be used: ") + dlerror());
+  if (library == nullptr) fail_text("CPP590", {"the CUDA driver cannot be used: ", dlerror()});
   void* functions[kFunctions];
   for (size_t i = 0; i < kFunctions; ++i) {
     functions[i] = dlsym(library, kNames[i]);
-    if (functions[i] == nullptr) fail_text("CPP590", std::string("the CUDA driver is too old: it has no ") + kNames[i]);
+    if (functions[i] == nullptr) fail_text("CPP590", {"the CUDA driver is too old: it has no ", kNames[i]});
   }
   Driver made;
   std::memcpy(&made, functions, sizeof made);
@@ -42,12 +42,12 @@ const Driver& driver() {
   return opened;
 }
 
-void driver_failed(int status, const std::string& what) {
+void driver_failed(int status, const char* what) {
   const char *name = nullptr, *text = nullptr;
   driver().GetErrorName(status, &name);
   driver().GetErrorString(status, &text);
-  fail_text("CPP591", "the CUDA driver cannot " + what + ": " + (name ? name : std::to_string(status)) + " (" +
-                          (text ? text : "an unknown error") + ")");
+  fail_text("CPP591", {"the CUDA driver cannot ", what, ": ", name ? Part(name) : Part(status), " (",
+                       text ? text : "an unknown error", ")"});
 }
 
 }  // namespace wir

@@ -69,7 +69,7 @@ struct Driver {
 /// Opens the driver in the first call; it stays open for the life of the process. Raises CPP590.
 const Driver& driver();
 /// Raises CPP591 with the driver's name and text of an error.
-[[noreturn]] void driver_failed(int status, const std::string& what);
+[[noreturn, gnu::cold]] void driver_failed(int status, const char* what);
 inline void check(int status, const char* what) {
   if (status != 0) [[unlikely]] driver_failed(status, what);
 }

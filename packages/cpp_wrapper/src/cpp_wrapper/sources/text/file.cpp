@@ -6,6 +6,9 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 #include <cerrno>
 #include <cstring>
@@ -50,6 +53,12 @@ uint32_t by_table(const unsigned char* bytes, size_t count, uint32_t crc) {
 }
 
 #if defined(__x86_64__)
+/// `__builtin_cpu_supports` would link 5 KB of libgcc, which queries everything.
+bool can_multiply() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_PCLMUL) != 0;
+}
+
 using Pair = long long __attribute__((vector_size(16)));
 
 /// Folds a remainder over other bytes. V. Gopal et al., Fast CRC Computation for Generic Polynomials Using PCLMULQDQ.
@@ -58,7 +67,7 @@ __attribute__((target("pclmul"))) inline Pair folded(Pair from, Pair by, Pair on
 }
 
 /// Requires at least 64 bytes; computes four remainders in parallel.
-__attribute__((target("pclmul"))) uint32_t by_matmuls(const unsigned char* bytes, size_t count, uint32_t crc) {
+__attribute__((target("pclmul"))) uint32_t by_multiplication(const unsigned char* bytes, size_t count, uint32_t crc) {
   const Pair over_64{0x154442bd4, 0x1c6e41596}, over_16{0x1751997d0, 0x0ccaa009e};
   Pair part[4], next;
   std::memcpy(part, bytes, sizeof part);
@@ -82,8 +91,8 @@ uint32_t checksum(const unsigned char* bytes, size_t count, uint32_t before) {
   static const bool is_filled = (fill_table(), true);
   (void)is_filled;
 #if defined(__x86_64__)
-  static const bool has_matmuls = __builtin_cpu_supports("pclmul");
-  if (has_matmuls && count >= 64) return ~by_matmuls(bytes, count, ~before);
+  static const bool multiplies = can_multiply();
+  if (multiplies && count >= 64) return ~by_multiplication(bytes, count, ~before);
 #endif
   return ~by_table(bytes, count, ~before);
 }
@@ -117,7 +126,9 @@ size_t all_bytes() {
   return end;
 }
 
-[[noreturn]] void refuse(const char* why) { fail_text("CPP304", file_name + why); }
+[[noreturn, gnu::cold]] void refuse(const char* why, const char* details = "") {
+  fail_text("CPP304", {file_name, why, details});
+}
 
 uint32_t entry(const unsigned char* table, uint64_t number) {
   uint32_t found = 0;
@@ -158,8 +169,9 @@ void* check_chunks(void* given) {
   }
 }
 
-/// Uses separate threads, which end here: OpenMP's threads stay, and a process that forks would wait for them forever.
-void check_constants(const unsigned char* bytes, uint64_t nbytes, const unsigned char* table) {
+/// Compares constants with their checksums. Uses separate threads, which end here: OpenMP's threads stay, and a process
+/// that forks would wait for them forever.
+[[gnu::cold]] bool are_whole(const unsigned char* bytes, uint64_t nbytes, const unsigned char* table) {
   Chunks chunks{bytes, table, nbytes, nbytes >= kMapFrom};
   pthread_t threads[kThreads];
   int started = 0;
@@ -168,12 +180,16 @@ void check_constants(const unsigned char* bytes, uint64_t nbytes, const unsigned
   }
   check_chunks(&chunks);
   while (started > 0) pthread_join(threads[--started], nullptr);
-  if (!chunks.are_whole) refuse(" is damaged: its constants do not fit their checksums");
+  return chunks.are_whole;
+}
+
+[[gnu::cold]] void check_constants(const unsigned char* bytes, uint64_t nbytes, const unsigned char* table) {
+  if (!are_whole(bytes, nbytes, table)) refuse(" is damaged: its constants do not fit their checksums");
 }
 
 }  // namespace
 
-ConstantFile::~ConstantFile() {
+[[gnu::cold]] ConstantFile::~ConstantFile() {
   if (memory_ != nullptr) munmap(memory_, nbytes_);
   if (descriptor_ >= 0) close(descriptor_);
 }
@@ -185,27 +201,24 @@ void ConstantFile::keep(int descriptor) {
 }
 
 void ConstantFile::look() const {
-  struct stat now{};
-  const bool is_known = fstat(descriptor_, &now) == 0 && now.st_size == opened_.st_size;
+  struct stat now;
+  if (fstat(descriptor_, &now) != 0 || now.st_size != opened_.st_size) return refuse_write();
   const int64_t changed = now.st_ctim.tv_sec * 1000000000 + now.st_ctim.tv_nsec;
-  if (is_known && changed == seen_.load(std::memory_order_relaxed)) return;  // every write changes the time
+  if (changed != seen_.load(std::memory_order_relaxed)) look_again(now, changed);  // every write changes the time
+}
+
+/// Accepts a file whose name, owner or mode have changed.
+void ConstantFile::look_again(const struct stat& now, int64_t changed) const {
   const std::lock_guard<std::mutex> lock(looking_);
-  if (is_known && changed == seen_) return;
-  // only name, owner or mode have changed
+  if (changed == seen_) return;
   const bool is_same_time = now.st_mtim.tv_sec == opened_.st_mtim.tv_sec && now.st_mtim.tv_nsec == opened_.st_mtim.tv_nsec;
-  bool is_same = is_known && is_same_time && table_ != nullptr;
-  if (is_same) {
-    try {
-      check_constants(bytes_, all_bytes(), table_);
-    } catch (const Failure&) {
-      is_same = false;
-    }
-  }
-  if (!is_same) {
-    fail_text("WIR713", file_name + " was written in place while its constants are in use; load it again, and replace such "
-                                    "files by renaming another file to their name");
-  }
+  if (!is_same_time || table_ == nullptr || !are_whole(bytes_, all_bytes(), table_)) refuse_write();
   seen_ = changed;
+}
+
+void ConstantFile::refuse_write() const {
+  fail_text("WIR713", {file_name, " was written in place while its constants are in use; load it again, and replace such "
+                                  "files by renaming another file to their name"});
 }
 
 /// Opens the file once a process.
@@ -216,7 +229,7 @@ struct Opening {
 
   ~Opening() { if (descriptor >= 0) close(descriptor); }
 
-  void open_file() {
+  [[gnu::cold]] void open_file() {
     if (file_name.empty()) {
       Dl_info here{};
       if (dladdr(reinterpret_cast<const void*>(&wir_program), &here) == 0 || here.dli_fname == nullptr) {
@@ -225,11 +238,11 @@ struct Opening {
       file_name = here.dli_fname;
     }
     descriptor = open(file_name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (descriptor < 0) refuse((std::string(" cannot be read: ") + std::strerror(errno)).c_str());
+    if (descriptor < 0) refuse(" cannot be read: ", std::strerror(errno));
     if (file_nbytes == 0) file_nbytes = static_cast<uint64_t>(lseek(descriptor, 0, SEEK_END)) - file_begin;
   }
 
-  void read(unsigned char* target, uint64_t at, uint64_t count) const {
+  [[gnu::cold]] void read(unsigned char* target, uint64_t at, uint64_t count) const {
     while (count > 0) {
       const ssize_t got = pread(descriptor, target, count, static_cast<off_t>(at));
       if (got <= 0) refuse(" has lost bytes that belong to its code");
@@ -241,17 +254,17 @@ struct Opening {
   unsigned char* room(size_t nbytes) {
     return mapping(nbytes, MAP_ANONYMOUS, -1, 0);
   }
-  unsigned char* mapping(size_t nbytes, int flags, int of, uint64_t at) {
+  [[gnu::cold]] unsigned char* mapping(size_t nbytes, int flags, int of, uint64_t at) {
     const int all = MAP_PRIVATE | MAP_NORESERVE | flags;
     void* found = mmap(nullptr, nbytes, PROT_READ | PROT_WRITE, all, of, static_cast<off_t>(at));
-    if (found == MAP_FAILED) refuse((std::string(" cannot be mapped: ") + std::strerror(errno)).c_str());
+    if (found == MAP_FAILED) refuse(" cannot be mapped: ", std::strerror(errno));
     made.memory_ = found;
     made.nbytes_ = nbytes;
     return static_cast<unsigned char*>(found);
   }
 
   /// The tail, and the table of checksums before it.
-  Tail read_tail(uint64_t wanted) {
+  [[gnu::cold]] Tail read_tail(uint64_t wanted) {
     Tail tail{};
     if (file_nbytes < sizeof tail) refuse(" has lost the constants that belong to its code");
     read(reinterpret_cast<unsigned char*>(&tail), file_begin + file_nbytes - sizeof tail, sizeof tail);
@@ -268,7 +281,7 @@ struct Opening {
     return tail;
   }
 
-  void check_code(const Tail& tail, uint64_t chunks) const {
+  [[gnu::cold]] void check_code(const Tail& tail, uint64_t chunks) const {
     if (is_code_checked) return;
     const auto code = std::make_unique<unsigned char[]>(tail.constants);
     read(code.get(), file_begin, tail.constants);
@@ -276,7 +289,7 @@ struct Opening {
     is_code_checked = true;
   }
 
-  void from_file(uint64_t wanted) {
+  [[gnu::cold]] void from_file(uint64_t wanted) {
     open_file();
     const Tail tail = read_tail(wanted);
     check_code(tail, (wanted + kChunk - 1) / kChunk);
@@ -295,7 +308,7 @@ struct Opening {
     made.check();
   }
 
-  void from_library(uint64_t wanted) {
+  [[gnu::cold]] void from_library(uint64_t wanted) {
     if (wanted == 0) return;
     made.table_ = wir_checksums_begin;
     made.bytes_ = wir_constants_begin;

@@ -27,7 +27,9 @@ class ConstantFile {
  private:
   friend struct Opening;
   void look() const;
-  void keep(int descriptor);
+  [[gnu::cold]] void look_again(const struct stat& now, int64_t changed) const;
+  [[noreturn, gnu::cold]] void refuse_write() const;
+  [[gnu::cold]] void keep(int descriptor);
 
   void* memory_ = nullptr;
   size_t nbytes_ = 0;
@@ -42,6 +44,6 @@ class ConstantFile {
 
 /// Returns the constants of the library's file, or of the one that a loader named; null if there are none. Containers
 /// of a process share them. Raises CPP304 for a damaged or different file, and WIR713 as `ConstantFile::check` does.
-std::shared_ptr<const ConstantFile> constant_file();
+[[gnu::cold]] std::shared_ptr<const ConstantFile> constant_file();
 
 }  // namespace wir

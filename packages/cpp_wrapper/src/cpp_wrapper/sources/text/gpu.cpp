@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 
 #include "driver.h"
 
@@ -138,8 +139,8 @@ void CudaDevice::load(const GpuKernel& kernel, const unsigned char* file) {
   const Compiled* compiled = choose(kernel, arch_);
   if (compiled == nullptr) {
     std::string known;
-    for (int i = 0; i < kernel.count; ++i) known += (i != 0 ? ", sm_" : "sm_") + std::to_string(kernel.compiled[i].arch);
-    fail_text("CPP592", "the device is sm_" + std::to_string(arch_) + ", and kernel " + kernel.name + " was compiled for " + known);
+    for (int i = 0; i < kernel.count; ++i) known += join({i != 0 ? ", sm_" : "sm_", kernel.compiled[i].arch});
+    fail_text("CPP592", {"the device is sm_", arch_, ", and kernel ", kernel.name, " was compiled for ", known});
   }
   void*& module = modules_[compiled->blob];
   if (module == nullptr) {
@@ -256,7 +257,7 @@ void align(Tensor& made, Tensor source, int64_t alignment, const Run& run) {
 // --- launches
 
 void fail_multiple(const char* name) {
-  fail_text("CPP593", std::string("the argument for ") + name + " is not a multiple of 16, as the kernel was compiled for");
+  fail_text("CPP593", {"the argument for ", name, " is not a multiple of 16, as the kernel was compiled for"});
 }
 
 Slot brain(double value) {
@@ -274,8 +275,7 @@ namespace {
 unsigned axis(Int size, int64_t most, const char* name) {
   const int64_t value = raw(size);
   if (value < 0 || value > most) [[unlikely]] {
-    fail_text("CPP593", std::string("kernel ") + name + ": the grid has a size of " + std::to_string(value) +
-                            ", and the device takes 0 to " + std::to_string(most));
+    fail_text("CPP593", {"kernel ", name, ": the grid has a size of ", value, ", and the device takes 0 to ", most});
   }
   return static_cast<unsigned>(value);
 }
@@ -290,13 +290,10 @@ void* scratch(Tensor& made, const Scratch& wanted, int64_t blocks, const Run& ru
 }  // namespace
 
 Described described(Tensor tensor, int rank, const char* name) {
-  int64_t dims = 0, *sizes = nullptr, *strides = nullptr;
-  ok(aoti_torch_get_dim(tensor, &dims), "dim");
-  ok(aoti_torch_get_sizes(tensor, &sizes), "sizes");
-  ok(aoti_torch_get_strides(tensor, &strides), "strides");
+  const auto [dims, sizes, strides] = Dims(tensor);
   if (dims != rank || strides[rank - 1] != 1) [[unlikely]] {
-    fail_text("CPP593", std::string("the kernel takes a descriptor of ") + name + " with " + std::to_string(rank) +
-                            " dimensions, the last of stride 1, and was given " + tensor_text(tensor));
+    fail_text("CPP593", {"the kernel takes a descriptor of ", name, " with ", rank,
+                         " dimensions, the last of stride 1, and was given ", tensor_text(tensor)});
   }
   return {data(tensor), sizes, strides};
 }
@@ -360,7 +357,7 @@ void launch(const Run& run, int number, Int x, Int y, Int z, const Slot* slots, 
                   const_cast<Attribute*>(kernel.attributes), kernel.attribute_count};
     status = driver().LaunchKernelEx(&config, kernel.function, params, nullptr);
   }
-  if (status != 0) [[unlikely]] driver_failed(status, std::string("launch kernel ") + kernel.name);
+  if (status != 0) [[unlikely]] driver_failed(status, join({"launch kernel ", kernel.name}).c_str());
 }
 
 // --- streams and events

@@ -71,7 +71,7 @@ const CublasLt* open_library() {
   if (library == nullptr) return nullptr;
   void* functions[sizeof kNames / sizeof kNames[0]];
   for (size_t i = 0; i < sizeof kNames / sizeof kNames[0]; ++i) {
-    functions[i] = dlsym(library, (std::string("cublasLt") + kNames[i]).c_str());
+    functions[i] = dlsym(library, join({"cublasLt", kNames[i]}).c_str());
     if (functions[i] == nullptr) return nullptr;
   }
   static CublasLt made;
@@ -83,7 +83,7 @@ const CublasLt* cublas() {
   return opened;
 }
 void check_matmul(int status) {
-  if (status != 0) [[unlikely]] fail_text("CPP595", "cuBLAS cannot compute a matmul: status " + std::to_string(status));
+  if (status != 0) [[unlikely]] fail_text("CPP595", {"cuBLAS cannot compute a matmul: status ", status});
 }
 
 // --- operands
@@ -98,11 +98,8 @@ struct Batch {
 /// Returns the matrices of a tensor of two dimensions, or of three, the first of which is the batch; of a vector as a
 /// row if `may_be_row`.
 bool read_batch(Tensor tensor, Batch& made, bool may_be_row = false) {
-  int64_t rank = 0, *sizes = nullptr, *strides = nullptr;
-  ok(aoti_torch_get_dim(tensor, &rank), "dim");
+  const auto [rank, sizes, strides] = Dims(tensor);
   if (rank > 3 || rank < (may_be_row ? 1 : 2)) return false;
-  ok(aoti_torch_get_sizes(tensor, &sizes), "sizes");
-  ok(aoti_torch_get_strides(tensor, &strides), "strides");
   const bool is_row = rank == 1;
   made.matrix = {data(tensor), is_row ? 1 : sizes[rank - 2], sizes[rank - 1], is_row ? 0 : strides[rank - 2], strides[rank - 1]};
   if (rank == 3) made.count = sizes[0], made.step = strides[0];
@@ -110,11 +107,6 @@ bool read_batch(Tensor tensor, Batch& made, bool may_be_row = false) {
 }
 
 int data_type(int32_t dtype) { return dtype == f32() ? kFloat : dtype == f16() ? kHalf : dtype == bf16() ? kBrain : -1; }
-int32_t dtype_of(Tensor tensor) {
-  int32_t found = 0;
-  ok(aoti_torch_get_dtype(tensor, &found), "dtype");
-  return found;
-}
 /// Returns `torch.backends.cuda.matmul.fp32_precision` if torch exports it; otherwise full precision.
 int compute_type(int type) {
   const bool is_tf32 = type == kFloat && knows_precision() && matmul_precision(Backend::kCuda) == Precision::kTf32;
@@ -269,7 +261,7 @@ bool multiply(const Run& run, Tensor out, const Tensor* bias, Tensor mat1, Tenso
   try {
     const char* why = run.matmuls->multiply(run, out, bias, mat1, mat2, static_cast<float>(beta), static_cast<float>(alpha));
     if (*why == '\0') return true;
-    if (run.graph_memory != nullptr) fail_text("CPP595", std::string("it has ") + why);
+    if (run.graph_memory != nullptr) fail_text("CPP595", {"it has ", why});
   } catch (const Failure&) {
     if (run.graph_memory != nullptr) throw;
   }

@@ -5,6 +5,7 @@
 #include "graphs.h"
 
 #include <cstring>
+#include <map>
 
 #include "capture.h"
 

@@ -5,7 +5,7 @@
 
 namespace wir {
 
-[[noreturn]] void fail_overflow();
+[[noreturn, gnu::cold]] void fail_overflow();
 
 #ifdef __SIZEOF_INT128__
 __extension__ typedef __int128 Wider;

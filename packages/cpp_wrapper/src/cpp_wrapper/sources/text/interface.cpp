@@ -8,25 +8,22 @@
 namespace wir {
 namespace {
 
-/// Returns the processor's flags, each between spaces.
-const std::string& processor_flags() {
-  static const std::string found = [] {
-    std::string line;
-    if (std::FILE* file = std::fopen("/proc/cpuinfo", "r")) {
-      for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) {
-        if (c != '\n') {
-          line += static_cast<char>(c);
-        } else if (line.rfind("flags", 0) == 0 || line.rfind("Features", 0) == 0) {
-          break;
-        } else {
-          line.clear();
-        }
+/// Returns the line of the processor's flags in /proc/cpuinfo, and a space.
+std::string read_flags() {
+  std::string line;
+  if (std::FILE* file = std::fopen("/proc/cpuinfo", "r")) {
+    for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file)) {
+      if (c != '\n') {
+        line += static_cast<char>(c);
+      } else if (line.rfind("flags", 0) == 0 || line.rfind("Features", 0) == 0) {
+        break;
+      } else {
+        line.clear();
       }
-      std::fclose(file);
     }
-    return line + " ";
-  }();
-  return found;
+    std::fclose(file);
+  }
+  return line + ' ';
 }
 
 /// Returns whether ATEN_CPU_CAPABILITY prevents torch from using an instruction set.
@@ -38,34 +35,31 @@ bool is_hidden(const std::string& flag) {
 }
 
 struct Missing {
-  std::string here, for_torch;
+  std::string here;
+  bool is_for_torch = false;
 };
 /// Returns the flags of one kernel that the processor lacks, and advances `needs` to the next kernel.
 Missing missing_flags(const char*& needs) {
+  static const std::string flags = read_flags();
   Missing missing;
-  std::string word;
-  for (bool is_last = false; !is_last;) {
-    const char c = *needs++;
-    is_last = c == '|';
-    if (c != ' ' && !is_last) {
-      word += c;
-      continue;
-    }
-    if (word.empty()) continue;
-    const bool is_there = processor_flags().find(" " + word + " ") != std::string::npos;
-    if (!is_there) missing.here += " " + word;
-    if (!is_there || is_hidden(word)) missing.for_torch += " " + word;
-    word.clear();
+  while (*needs != '|') {
+    const size_t length = std::strcspn(needs, " |");
+    const std::string word(needs, length);
+    needs += length + (needs[length] == ' ');
+    const bool is_missing = flags.find(join({" ", word, " "})) == std::string::npos;
+    if (is_missing) missing.here += join({" ", word});
+    missing.is_for_torch |= is_missing || is_hidden(word);
   }
+  ++needs;
   return missing;
 }
 
 /// Returns the number of the first kernel that can run, or -1 and the flags that the last one lacks.
-int first_runnable(const char* needs, std::string& lacks) {
+[[gnu::cold]] int first_runnable(const char* needs, std::string& lacks) {
   int found = -1;
   for (int number = 0; *needs; ++number) {
     const Missing missing = missing_flags(needs);
-    if (missing.for_torch.empty()) return number;
+    if (!missing.is_for_torch) return number;
     if (missing.here.empty() && found < 0) found = number;
     lacks = missing.here;
   }
@@ -78,7 +72,7 @@ void require_instructions() {
   for (const char* const* row = wir_program.instructions; *row != nullptr; ++row) {
     std::string lacks;
     if (first_runnable(*row, lacks) < 0) {
-      fail_text("CPP201", "the kernels need instructions that this host lacks:" + lacks);
+      fail_text("CPP201", {"the kernels need instructions that this host lacks:", lacks});
     }
   }
 }
@@ -123,11 +117,10 @@ int32_t run(Container* container, Tensor* inputs, size_t num_inputs, Tensor* out
     Given given{inputs, num_inputs};
     const Convention& model = *wir_program.convention;
     if (num_inputs != model.inputs) {
-      fail_text("WIR926", "expected " + std::to_string(model.inputs) + " inputs, got " + std::to_string(num_inputs));
+      fail_text("WIR926", {"expected ", model.inputs, " inputs, got ", num_inputs});
     }
     if (num_outputs != model.outputs) {
-      fail_text("WIR926", "expected room for " + std::to_string(model.outputs) + " outputs, got " +
-                              std::to_string(num_outputs));
+      fail_text("WIR926", {"expected room for ", model.outputs, " outputs, got ", num_outputs});
     }
     if (model.input_of != nullptr) return run_model(*container, model, inputs, outputs, run);
     given.count = 0;
@@ -138,7 +131,7 @@ int32_t run(Container* container, Tensor* inputs, size_t num_inputs, Tensor* out
 const Named& named(void* map) { return *static_cast<const Named*>(map); }
 
 int32_t update(Container* container, void* map, bool is_inactive, bool is_full, bool is_borrowed) {
-  return guarded(Run{}, [&] { container->update(named(map), is_inactive, is_full, is_borrowed); });
+  return guarded([&] { container->update(named(map), is_inactive, is_full, is_borrowed); });
 }
 
 // --- outputs in the caller's memory
@@ -152,33 +145,26 @@ struct Span {
 /// Raises CPP610 if two elements of a target may share memory.
 Span span_of(Tensor tensor, const std::string& target) {
   if (tensor == nullptr) return {};
-  int64_t rank = 0, *sizes = nullptr, *strides = nullptr;
-  int32_t dtype = 0;
-  ok(aoti_torch_get_dim(tensor, &rank), "dim");
-  ok(aoti_torch_get_sizes(tensor, &sizes), "sizes");
-  ok(aoti_torch_get_strides(tensor, &strides), "strides");
-  ok(aoti_torch_get_dtype(tensor, &dtype), "dtype");
+  const Dims layout(tensor);
   std::vector<std::pair<int64_t, int64_t>> dims;  // strides and sizes, from the innermost dimension on
-  for (int64_t i = 0; i < rank; ++i) {
-    if (sizes[i] == 0) return {};
-    if (sizes[i] > 1) dims.emplace_back(strides[i], sizes[i]);
+  for (int64_t i = 0; i < layout.rank; ++i) {
+    if (layout.sizes[i] == 0) return {};
+    if (layout.sizes[i] == 1) continue;
+    dims.emplace_back(layout.strides[i], layout.sizes[i]);
+    for (size_t n = dims.size() - 1; n > 0 && dims[n] < dims[n - 1]; --n) std::swap(dims[n], dims[n - 1]);
   }
-  std::sort(dims.begin(), dims.end());
   int64_t last = 0;
   for (const auto& [stride, size] : dims) {
-    if (stride <= last && !target.empty()) fail_text("CPP610", target + ": elements of " + tensor_text(tensor) + " share memory");
+    if (stride <= last && !target.empty()) fail_text("CPP610", {target, ": elements of ", tensor_text(tensor), " share memory"});
     last += stride * (size - 1);
   }
   const auto begin = reinterpret_cast<uintptr_t>(data(tensor));
-  return {begin, begin + (static_cast<uintptr_t>(last) + 1) * aoti_torch_dtype_element_size(dtype)};
+  return {begin, begin + (static_cast<uintptr_t>(last) + 1) * aoti_torch_dtype_element_size(dtype_of(tensor))};
 }
 
 /// Returns a tensor's type without its strides.
 std::string type_text(Tensor tensor) {
-  if (tensor == nullptr) return "no tensor";
-  const std::string text = tensor_text(tensor);
-  const size_t strides = text.find('{');
-  return strides == std::string::npos ? text : text.substr(0, strides) + text.substr(text.find('}') + 1);
+  return tensor == nullptr ? "no tensor" : without_strides(tensor_text(tensor));
 }
 
 struct Row {
@@ -189,19 +175,19 @@ struct Row {
 /// Copies outputs to the caller's tensors after it has checked all of them.
 void write_outputs(Row targets, Row outputs, Row inputs) {
   if (targets.count != outputs.count) {
-    fail_text("CPP610", "expected tensors for " + std::to_string(outputs.count) + " outputs, got " + std::to_string(targets.count));
+    fail_text("CPP610", {"expected tensors for ", outputs.count, " outputs, got ", targets.count});
   }
   std::vector<Span> taken;  // by inputs, then by targets
   for (size_t i = 0; i < inputs.count; ++i) taken.push_back(span_of(inputs.handles[i], ""));
   for (size_t i = 0; i < targets.count; ++i) {
-    const std::string name = "output " + std::to_string(i), found = type_text(targets.handles[i]);
+    const std::string name = join({"output ", i}), found = type_text(targets.handles[i]);
     const std::string want = type_text(outputs.handles[i]);
-    if (found != want) fail_text("CPP610", name + ": expected " + want + ", got " + found);
+    if (found != want) fail_text("CPP610", {name, ": expected ", want, ", got ", found});
     const Span span = span_of(targets.handles[i], name);
     for (size_t other = 0; other < taken.size(); ++other) {
+      if (!span.meets(taken[other])) continue;
       const bool is_input = other < inputs.count;
-      const std::string whose = (is_input ? "input " : "output ") + std::to_string(is_input ? other : other - inputs.count);
-      if (span.meets(taken[other])) fail_text("CPP610", name + " overlaps " + whose);
+      fail_text("CPP610", {name, " overlaps ", is_input ? "input " : "output ", is_input ? other : other - inputs.count});
     }
     taken.push_back(span);
   }
@@ -223,16 +209,15 @@ const Constant& constant_at(size_t index) {
 using wir::constant_at;
 using wir::Container;
 using wir::guarded;
-using wir::Run;
 
 extern "C" {
 uint64_t wir_constants_nbytes();
 
 WIR_API AOTInductorModelContainerCreateWithDevice(Container** made, size_t, const char* device, const char*) {
-  const int32_t error = guarded(Run{}, [&] {
+  const int32_t error = guarded([&] {
     const std::string want = wir_program.gpu == nullptr ? "cpu" : "cuda";
     const std::string given = device == nullptr || *device == 0 ? want : device;
-    if (given.rfind(want, 0) != 0) wir::fail_text("WIR926", "this library runs on " + want + ", not on " + given);
+    if (given.rfind(want, 0) != 0) wir::fail_text("WIR926", {"this library runs on ", want, ", not on ", given});
     const size_t colon = given.find(':');
     *made = new Container(colon == std::string::npos ? -1 : std::atoi(given.c_str() + colon + 1));
   });
@@ -245,7 +230,7 @@ WIR_API AOTInductorModelContainerCreate(Container** made, size_t count, bool is_
   return AOTInductorModelContainerCreateWithDevice(made, count, is_cpu ? "cpu" : "cuda", folder);
 }
 WIR_API AOTInductorModelContainerDelete(Container* container) {
-  return guarded(Run{}, [&] { delete container; });
+  return guarded([&] { delete container; });
 }
 WIR_API AOTInductorModelContainerRun(Container* container, Tensor* inputs, size_t num_inputs, Tensor* outputs,
                                      size_t num_outputs, void* stream, void*) {
@@ -266,16 +251,16 @@ WIR_API AOTInductorModelContainerGetNumOutputs(Container*, size_t* count) {
   return *count = wir_program.convention->outputs, 0;
 }
 WIR_API AOTInductorModelContainerGetInputName(Container*, size_t index, const char** name) {
-  return guarded(Run{}, [&] {
+  return guarded([&] {
     if (index >= wir_program.convention->inputs) wir::fail("WIR926", "there is no input of this number");
     *name = wir_program.convention->input_names[index];
   });
 }
 WIR_API AOTInductorModelContainerGetOutputName(Container*, size_t index, const char** name) {
-  return guarded(Run{}, [&] {
+  return guarded([&] {
     if (index >= wir_program.convention->outputs) wir::fail("WIR926", "there is no output of this number");
     thread_local std::string text;
-    text = "output" + std::to_string(index);
+    text = wir::join({"output", index});
     *name = text.c_str();
   });
 }
@@ -283,18 +268,18 @@ WIR_API AOTInductorModelContainerGetNumConstants(Container*, size_t* count) {
   return *count = wir_program.constants, 0;
 }
 WIR_API AOTInductorModelContainerGetConstantName(Container*, size_t index, const char** name) {
-  return guarded(Run{}, [&] { *name = constant_at(index).name; });
+  return guarded([&] { *name = constant_at(index).name; });
 }
 WIR_API AOTInductorModelContainerGetConstantOriginalFQN(Container*, size_t index, const char** name) {
-  return guarded(Run{}, [&] { *name = constant_at(index).full_name; });
+  return guarded([&] { *name = constant_at(index).full_name; });
 }
 WIR_API AOTInductorModelContainerGetConstantFromFolded(Container*, size_t, bool* folded) { return *folded = false, 0; }
 WIR_API AOTInductorModelContainerGetConstantType(Container*, size_t, int32_t* type) { return *type = 0, 0; }
 WIR_API AOTInductorModelContainerGetConstantDtype(Container*, size_t index, int32_t* dtype) {
-  return guarded(Run{}, [&] { *dtype = constant_at(index).dtype(); });
+  return guarded([&] { *dtype = constant_at(index).dtype(); });
 }
 WIR_API AOTInductorModelContainerGetConstantDataSize(Container*, size_t index, size_t* nbytes) {
-  return guarded(Run{}, [&] { *nbytes = constant_at(index).nbytes; });
+  return guarded([&] { *nbytes = constant_at(index).nbytes; });
 }
 WIR_API AOTInductorModelContainerGetCallSpec(Container*, const char** in_spec, const char** out_spec) {
   *in_spec = wir_program.convention->in_spec;
@@ -306,7 +291,7 @@ WIR_API AOTInductorModelContainerGetConstantsBlobSize(Container*, uint64_t* nbyt
   return *nbytes = wir_constants_nbytes(), 0;
 }
 WIR_API AOTInductorModelContainerExtractConstantsMap(Container* container, void* map, bool is_inactive) {
-  return guarded(Run{}, [&] { container->extract(*static_cast<wir::Named*>(map), is_inactive); });
+  return guarded([&] { container->extract(*static_cast<wir::Named*>(map), is_inactive); });
 }
 WIR_API AOTInductorModelContainerUpdateUserManagedConstantBuffer(Container* container, void* map, bool is_inactive,
                                                                  bool is_full) {
@@ -323,19 +308,19 @@ WIR_API AOTInductorModelContainerUpdateInactiveConstantBuffer(Container* contain
   return wir::update(container, map, true, true, false);
 }
 WIR_API AOTInductorModelContainerFreeInactiveConstantBuffer(Container* container) {
-  return guarded(Run{}, [&] { container->free_inactive(); });
+  return guarded([&] { container->free_inactive(); });
 }
 WIR_API AOTInductorModelContainerSwapConstantBuffer(Container* container) {
-  return guarded(Run{}, [&] { container->swap(); });
+  return guarded([&] { container->swap(); });
 }
 WIR_API AOTInductorModelUpdateConstantsFromBlob(Container* container, const uint8_t* bytes) {
-  return guarded(Run{}, [&] { container->update(bytes); });
+  return guarded([&] { container->update(bytes); });
 }
 
 /// Updates constants from arrays, for callers without `std::unordered_map`.
 __attribute__((visibility("default"))) int32_t wir_update(wir::Container* container, const char* const* names, Tensor* values,
                                                           size_t count, bool is_inactive, bool is_full, bool is_borrowed) {
-  return wir::guarded(wir::Run{}, [&] {
+  return guarded([&] {
     wir::Named named;
     for (size_t i = 0; i < count; ++i) named.emplace(names[i], values[i]);
     container->update(named, is_inactive, is_full, is_borrowed);
@@ -346,7 +331,7 @@ __attribute__((visibility("default"))) int32_t wir_update(wir::Container* contai
 /// not fit, nothing is written.
 __attribute__((visibility("default"))) int32_t wir_write_outputs(Tensor* targets, size_t num_targets, Tensor* outputs,
                                                                  size_t num_outputs, Tensor* inputs, size_t num_inputs) {
-  return wir::guarded(wir::Run{}, [&] {
+  return guarded([&] {
     wir::write_outputs({targets, num_targets}, {outputs, num_outputs}, {inputs, num_inputs});
   });
 }

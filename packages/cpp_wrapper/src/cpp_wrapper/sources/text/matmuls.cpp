@@ -43,12 +43,9 @@ using Matrix = MatrixOf<float>;
 
 /// Returns the layout of a matrix, or of a vector as a row if allowed.
 bool read_matrix(Tensor tensor, Matrix& made, bool may_be_row = false) {
-  int64_t rank = 0, *sizes = nullptr, *strides = nullptr;
-  ok(aoti_torch_get_dim(tensor, &rank), "dim");
+  const auto [rank, sizes, strides] = Dims(tensor);
   const bool is_row = may_be_row && rank == 1;
   if (rank != 2 && !is_row) return false;
-  ok(aoti_torch_get_sizes(tensor, &sizes), "sizes");
-  ok(aoti_torch_get_strides(tensor, &strides), "strides");
   made = {nullptr, is_row ? 1 : sizes[0], sizes[rank - 1], is_row ? 0 : strides[0], strides[rank - 1]};
   return true;
 }

@@ -69,7 +69,7 @@ std::vector<Value> values_of(PyObject* tuple) {
   each(tuple, [&](PyObject* item) { found.push_back(static_cast<Value>(number(item))); });
   return found;
 }
-Tree tree_of(PyObject* record) {
+[[gnu::cold]] Tree tree_of(PyObject* record) {
   Tree made;
   made.kind = static_cast<Kind>(number(field(record, 0)));
   each(field(record, 1), [&](PyObject* child) { made.children.push_back(tree_of(child)); });
@@ -183,7 +183,7 @@ PyObject* object_of(const Call& call, Value kind, Tensor found) {
   return nullptr;
 }
 
-void raise(const Call& call) {
+[[gnu::cold]] void raise(const Call& call) {
   const Ref text(PyUnicode_FromString(last_error().c_str()));
   PyObject* const args[] = {text.get()};
   const Ref error(PyObject_Vectorcall(call.fail.get(), args, 1, nullptr));
@@ -308,14 +308,14 @@ extern "C" {
 
 /// Returns (call, run) over a new container, as `cpp_wrapper.library.python` describes it; an error text if the
 /// container cannot be created.
-__attribute__((visibility("default"))) PyObject* wir_python(PyObject* facts) {
+__attribute__((visibility("default"), cold)) PyObject* wir_python(PyObject* facts) {
   using namespace wir;
   auto made = std::make_unique<Call>();
   Call& call = *made;
   Py_ssize_t at = 0;
   const auto next = [&] { return field(facts, at++); };
   const auto device = static_cast<int32_t>(PyLong_AsLongLong(next()));
-  if (guarded(Run{}, [&] { call.container = new Container(device); }) != 0) {
+  if (guarded([&] { call.container = new Container(device); }) != 0) {
     return PyUnicode_FromString(last_error().c_str());
   }
   call.offset = number(next());

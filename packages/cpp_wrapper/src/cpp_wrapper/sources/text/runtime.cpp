@@ -8,9 +8,7 @@ namespace {
 
 std::string number_list(const int64_t* values, size_t count) {
   std::string text;
-  for (size_t i = 0; i < count; ++i) {
-    text += (i != 0 ? ", " : "") + (values[i] == any ? std::string("?") : std::to_string(values[i]));
-  }
+  for (size_t i = 0; i < count; ++i) text += join({i != 0 ? ", " : "", values[i] == any ? Part("?") : Part(values[i])});
   return text;
 }
 
@@ -29,61 +27,61 @@ std::string dtype_name(int32_t code) {
   for (const DTypeName& known : kDTypes) {
     if (known.code() == code) return known.name;
   }
-  return "dtype " + std::to_string(code);
+  return join({"dtype ", code});
 }
 
-int32_t dtype_of(Tensor given) {
-  int32_t found = 0;
-  ok(aoti_torch_get_dtype(given, &found), "dtype");
-  return found;
-}
-
-struct Layout {
-  int64_t rank = 0;
-  int64_t* sizes = nullptr;
-  int64_t* strides = nullptr;
-};
-
-Layout layout_of(Tensor given) {
-  Layout found;
-  ok(aoti_torch_get_dim(given, &found.rank), "dim");
-  ok(aoti_torch_get_sizes(given, &found.sizes), "sizes");
-  ok(aoti_torch_get_strides(given, &found.strides), "strides");
-  return found;
-}
-
-std::string device_name(Gpu gpu) { return "cuda:" + std::to_string(gpu.index); }
-
-std::string device_name(Tensor given, int32_t type) {
-  if (type == aoti_torch_device_type_cpu()) return "cpu";
-  Gpu gpu;
-  ok(aoti_torch_get_device_index(given, &gpu.index), "device");
-  return type == aoti_torch_device_type_cuda() ? device_name(gpu) : "another device";
-}
+std::string device_name(Gpu gpu) { return join({"cuda:", gpu.index}); }
 
 }  // namespace
 
+Dims::Dims(Tensor tensor) {
+  ok(aoti_torch_get_dim(tensor, &rank), "dim");
+  ok(aoti_torch_get_sizes(tensor, &sizes), "sizes");
+  ok(aoti_torch_get_strides(tensor, &strides), "strides");
+}
+
+int32_t dtype_of(Tensor tensor) {
+  int32_t dtype = 0;
+  ok(aoti_torch_get_dtype(tensor, &dtype), "dtype");
+  return dtype;
+}
+
+std::string device_text(Tensor tensor) {
+  int32_t type = 0;
+  ok(aoti_torch_get_device_type(tensor, &type), "device");
+  if (type == aoti_torch_device_type_cpu()) return "cpu";
+  Gpu gpu;
+  ok(aoti_torch_get_device_index(tensor, &gpu.index), "device");
+  return type == aoti_torch_device_type_cuda() ? device_name(gpu) : "another device";
+}
+
 std::string tensor_text(Tensor given) {
-  int32_t device = 0, layout = 0;
-  ok(aoti_torch_get_device_type(given, &device), "device");
+  int32_t layout = 0;
   ok(aoti_torch_get_layout(given, &layout), "layout");
-  const std::string where = device_name(given, device);
-  if (layout != aoti_torch_layout_strided()) return "a tensor that is not strided on " + where;
-  const Layout found = layout_of(given);
-  std::string text = dtype_name(dtype_of(given)) + "[" + number_list(found.sizes, found.rank) + "]";
+  const std::string where = device_text(given);
+  if (layout != aoti_torch_layout_strided()) return join({"a tensor that is not strided on ", where});
+  const Dims found(given);
   int64_t running = 1;
   bool plain = true;
   for (int64_t i = found.rank - 1; i >= 0; --i) {
     plain = plain && found.strides[i] == running;
     running *= found.sizes[i] > 1 ? found.sizes[i] : 1;
   }
-  if (!plain) text += "{" + number_list(found.strides, found.rank) + "}";
-  return text + " on " + where;
+  const std::string sizes = number_list(found.sizes, found.rank);
+  const std::string strides = plain ? "" : join({"{", number_list(found.strides, found.rank), "}"});
+  return join({dtype_name(dtype_of(given)), "[", sizes, "]", strides, " on ", where});
+}
+
+std::string without_strides(const std::string& type) {
+  std::string text = type;
+  const size_t strides = text.find('{');
+  if (strides != std::string::npos) text.erase(strides, text.find('}') + 1 - strides);
+  return text;
 }
 
 namespace {
 
-bool has_layout(const Layout& found, Ints sizes, Ints strides) {
+bool has_layout(const Dims& found, Ints sizes, Ints strides) {
   const auto rank = static_cast<int64_t>(sizes.size());
   if (found.rank != rank) return false;
   const int64_t *want = ints(sizes), *steps = ints(strides);
@@ -120,12 +118,11 @@ double brain(uint16_t bits) {
 
 }  // namespace
 
-void fail_text(const char* code, const std::string& text) { throw Failure("[" + std::string(code) + "] " + text); }
-void fail(const char* code, const char* message) { fail_text(code, message); }
+void fail(const char* code, const char* message) { fail_text(code, {message}); }
 void fail_call(const char* what) {
   const bool known = &torch_exception_get_what_without_backtrace != nullptr;
   const char* cause = known ? torch_exception_get_what_without_backtrace() : nullptr;
-  fail_text("WIR927", std::string(what) + " failed" + (cause != nullptr ? std::string(": ") + cause : ""));
+  fail_text("WIR927", {what, " failed", cause != nullptr ? ": " : "", cause != nullptr ? cause : ""});
 }
 void fail_overflow() { fail("WIR408", "a size or an argument is not an int64"); }
 
@@ -207,7 +204,7 @@ Int item_int(Tensor tensor) {
     if (value > INT64_MAX) fail_overflow();
     return static_cast<int64_t>(value);
   }
-  fail_text("WIR927", "no whole number can be read from " + tensor_text(given));
+  fail_text("WIR927", {"no whole number can be read from ", tensor_text(given)});
 }
 
 void result(Tensor& made, Int value) {
@@ -242,20 +239,24 @@ struct Expected {
   bool or_cpu;
 };
 
+[[noreturn, gnu::cold]] void fail_argument(const char* code, const Expected& want, Tensor given) {
+  bool is_defined = false;
+  if (given != nullptr) ok(aoti_torch_is_defined(given, &is_defined), "is_defined");
+  const std::string where = want.gpu == nullptr ? "cpu" : device_name(*want.gpu);
+  fail_text(code, {"argument ", want.name, ": expected ", want.text, " on ", where, want.or_cpu ? " or cpu" : "", ", got ",
+                   is_defined ? tensor_text(given) : "no tensor"});
+}
+
 void expect(Tensor given, const Expected& want, int32_t dtype, Ints sizes, Ints strides) {
   bool defined = false;
   if (given != nullptr) ok(aoti_torch_is_defined(given, &defined), "is_defined");
-  const auto head = [&] {
-    const std::string where = want.gpu == nullptr ? "cpu" : device_name(*want.gpu) + (want.or_cpu ? " or cpu" : "");
-    return std::string("argument ") + want.name + ": expected " + want.text + " on " + where + ", got ";
-  };
-  if (!defined) fail_text("WIR926", head() + "no tensor");
+  if (!defined) [[unlikely]] fail_argument("WIR926", want, given);
   int32_t layout = 0;
   ok(aoti_torch_get_layout(given, &layout), "layout");
   if (layout != aoti_torch_layout_strided() || dtype_of(given) != dtype || !is_placed(given, want.gpu, want.or_cpu)) {
-    fail_text("WIR926", head() + tensor_text(given));
+    fail_argument("WIR926", want, given);
   }
-  if (!has_layout(layout_of(given), sizes, strides)) fail_text("WIR921", head() + tensor_text(given));
+  if (!has_layout(Dims(given), sizes, strides)) [[unlikely]] fail_argument("WIR921", want, given);
 }
 }  // namespace
 
@@ -278,16 +279,15 @@ void expect_number(Tensor given, const char* name, const char* kind, int32_t dty
     if (layout == aoti_torch_layout_strided()) ok(aoti_torch_get_dim(given, &rank), "dim");
   }
   if (rank != 0 || device != aoti_torch_device_type_cpu() || dtype_of(given) != dtype) {
-    fail_text("WIR926", std::string("argument ") + name + ": expected " + kind + ", as a tensor " +
-                            dtype_name(dtype) + "[] on cpu, got " + (defined ? tensor_text(given) : "no tensor"));
+    fail_text("WIR926", {"argument ", name, ": expected ", kind, ", as a tensor ", dtype_name(dtype), "[] on cpu, got ",
+                         defined ? tensor_text(given) : "no tensor"});
   }
 }
 
 void check_layout(Tensor given, Ints sizes, Ints strides, const char* name, const char* message) {
-  if (has_layout(layout_of(given), sizes, strides)) [[likely]] return;
-  fail_text("WIR921", std::string(name) + ": expected sizes [" + number_list(ints(sizes), sizes.size()) +
-                          "] and strides [" + number_list(ints(strides), strides.size()) + "], got " +
-                          tensor_text(given) + (*message ? std::string(" (") + message + ")" : ""));
+  if (has_layout(Dims(given), sizes, strides)) [[likely]] return;
+  fail_text("WIR921", {name, ": expected sizes [", number_list(ints(sizes), sizes.size()), "] and strides [",
+                       number_list(ints(strides), strides.size()), "], got ", tensor_text(given), note(message)});
 }
 
 namespace {
@@ -299,7 +299,7 @@ struct Room {
 Room room_of(Tensor given) {
   Room found;
   ok(aoti_torch_get_storage_size(given, &found.held), "storage_size");
-  const Layout layout = layout_of(given);
+  const Dims layout(given);
   Int last = storage_offset(given);
   for (int64_t i = 0; i < layout.rank; ++i) {
     if (layout.sizes[i] == 0) return found;
@@ -309,12 +309,11 @@ Room room_of(Tensor given) {
   return found;
 }
 
-[[noreturn]] void fail_result(const char* name, const std::string& declared, const std::string& got, bool written) {
-  fail_text("WIR927", "%" + std::string(name) + " is declared as " + declared + ", but " +
-                          (written ? "an operator that wrote its storage left " + got +
-                                         "\n  hint: resize and replace storages with the ops resize_storage and set_storage"
-                                   : "the operator returned " + got +
-                                         "\n  hint: correct the call's arguments, or the type of its result"));
+[[noreturn, gnu::cold]] void fail_result(const char* name, Parts declared, Parts got, bool written) {
+  const char* how = written ? "an operator that wrote its storage left " : "the operator returned ";
+  const char* hint = written ? "resize and replace storages with the ops resize_storage and set_storage"
+                             : "correct the call's arguments, or the type of its result";
+  fail_text("WIR927", {"%", name, " is declared as ", join(declared), ", but ", how, join(got), "\n  hint: ", hint});
 }
 
 /// Returns whether a real tensor has the negative bit: its memory then contains the negated elements.
@@ -330,26 +329,25 @@ bool is_negated(Tensor given, int32_t dtype) {
 void check_tensor(Tensor given, int32_t dtype, const char* name, const Gpu* gpu, bool written, Int storage) {
   bool defined = false;
   if (given != nullptr) ok(aoti_torch_is_defined(given, &defined), "is_defined");
-  if (!defined) [[unlikely]] fail_result(name, "a tensor", "nothing", written);
-  if (dtype_of(given) != dtype) [[unlikely]] fail_result(name, dtype_name(dtype), dtype_name(dtype_of(given)), written);
+  if (!defined) [[unlikely]] fail_result(name, {"a tensor"}, {"nothing"}, written);
+  if (dtype_of(given) != dtype) [[unlikely]] fail_result(name, {dtype_name(dtype)}, {dtype_name(dtype_of(given))}, written);
   int32_t layout = 0;
   ok(aoti_torch_get_layout(given, &layout), "layout");
-  if (layout != aoti_torch_layout_strided()) [[unlikely]] fail_result(name, "strided", tensor_text(given), written);
+  if (layout != aoti_torch_layout_strided()) [[unlikely]] fail_result(name, {"strided"}, {tensor_text(given)}, written);
   if (is_negated(given, dtype)) [[unlikely]] {
-    fail_result(name, "plain", "negated: have the operator return x.resolve_neg()", written);
+    fail_result(name, {"plain"}, {"negated: have the operator return x.resolve_neg()"}, written);
   }
   int64_t rank = 0;
   ok(aoti_torch_get_dim(given, &rank), "dim");
   if (!is_placed(given, gpu, rank == 0)) [[unlikely]] {
-    fail_result(name, "on " + (gpu == nullptr ? std::string("cpu") : device_name(*gpu)), tensor_text(given), written);
+    fail_result(name, {"on ", gpu == nullptr ? "cpu" : device_name(*gpu)}, {tensor_text(given)}, written);
   }
   const Room room = room_of(given);
   if (room.needed > room.held) [[unlikely]] {
-    fail_result(name, "within its storage", tensor_text(given) + ", " + std::to_string(room.needed) + " bytes of " +
-                                                std::to_string(room.held), written);
+    fail_result(name, {"within its storage"}, {tensor_text(given), ", ", room.needed, " bytes of ", room.held}, written);
   }
   if (Int(room.held) < storage) [[unlikely]] {
-    fail_result(name, "in a storage of " + std::to_string(raw(storage)) + " bytes", "one of " + std::to_string(room.held), written);
+    fail_result(name, {"in a storage of ", raw(storage), " bytes"}, {"one of ", room.held}, written);
   }
 }
 }  // namespace
@@ -368,14 +366,12 @@ void check_written(Tensor given, int32_t dtype, const char* name, Int storage, G
 void expect_storage(Tensor given, const char* name) {
   const Room room = room_of(given);
   if (room.needed <= room.held) [[likely]] return;
-  fail_text("WIR926", std::string("argument ") + name + ": expected a storage of at least " + std::to_string(room.needed) +
-                          " bytes, got one of " + std::to_string(room.held));
+  fail_text("WIR926", {"argument ", name, ": expected a storage of at least ", room.needed, " bytes, got one of ", room.held});
 }
 
 void check_alignment(Tensor given, int64_t alignment, const char* name, const char* message) {
   if (reinterpret_cast<uintptr_t>(data(given)) % alignment == 0) [[likely]] return;
-  fail_text("WIR921", std::string(name) + " is not aligned to " + std::to_string(alignment) + " bytes" +
-                          (*message ? std::string(" (") + message + ")" : ""));
+  fail_text("WIR921", {name, " is not aligned to ", alignment, " bytes", note(message)});
 }
 
 void constant(Tensor& made, const Bytes& bytes, int32_t dtype, Ints sizes, Ints strides) {

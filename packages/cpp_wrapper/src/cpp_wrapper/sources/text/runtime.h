@@ -7,8 +7,8 @@
 
 namespace wir {
 
-[[noreturn]] void fail(const char* code, const char* message);
-[[noreturn]] void fail_call(const char* what);
+[[noreturn, gnu::cold]] void fail(const char* code, const char* message);
+[[noreturn, gnu::cold]] void fail_call(const char* what);
 
 /// Fails with torch's message if a call of the shim failed.
 inline void ok(int32_t error, const char* what) {

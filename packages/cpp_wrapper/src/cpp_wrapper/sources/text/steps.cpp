@@ -14,9 +14,7 @@ namespace wir {
 namespace {
 /// Converts `made` to the element type `dtype`.
 void convert(Tensor& made, int32_t dtype) {
-  int32_t own = 0;
-  ok(aoti_torch_get_dtype(made, &own), "dtype");
-  if (own == dtype) return;
+  if (dtype_of(made) == dtype) return;
   Tensor converted = nullptr;
   allocate(converted, {}, {}, dtype);
   try {
@@ -52,8 +50,7 @@ void add_whole(Tensor& made, Tensor first, Tensor second, int32_t dtype) {
 }
 
 void fail_branch(Int index, int64_t count) {
-  const std::string text = "a switch over " + std::to_string(count) + " branches is given index " + std::to_string(raw(index));
-  fail("WIR932", text.c_str());
+  fail_text("WIR932", {"a switch over ", count, " branches is given index ", raw(index)});
 }
 
 void make_fresh(Tensor& tensor) {
@@ -102,16 +99,10 @@ SharedTable& shared_table() {
   return made;
 }
 
-bool has_numbers(Tensor tensor, int32_t (*read)(Tensor, int64_t**), Ints want) {
-  int64_t* found = nullptr;
-  ok(read(tensor, &found), "a layout");
-  return std::equal(ints(want), ints(want) + want.size(), found);
-}
-bool has_layout(Tensor tensor, Ints sizes, Ints strides) {
-  int64_t rank = 0;
-  ok(aoti_torch_get_dim(tensor, &rank), "dim");
-  return rank == static_cast<int64_t>(sizes.size()) && has_numbers(tensor, aoti_torch_get_sizes, sizes) &&
-         has_numbers(tensor, aoti_torch_get_strides, strides);
+bool is_laid_out(Tensor tensor, Ints sizes, Ints strides) {
+  const Dims dims(tensor);
+  return dims.rank == static_cast<int64_t>(sizes.size()) && std::equal(ints(sizes), ints(sizes) + dims.rank, dims.sizes) &&
+         std::equal(ints(strides), ints(strides) + dims.rank, dims.strides);
 }
 uint64_t number_list(Ints values) {
   StableListOpaque* made = nullptr;
@@ -128,7 +119,7 @@ void allocate_shared(Tensor& made, size_t place, const SharedMemory& memory, Int
     const std::lock_guard<std::mutex> lock(table.busy);
     if (table.places.size() <= place) table.places.resize(place + 1);
     const Held& held = table.places[place];
-    if (held.tensor != nullptr && held.device == memory.device && has_layout(held.tensor, sizes, strides)) {
+    if (held.tensor != nullptr && held.device == memory.device && is_laid_out(held.tensor, sizes, strides)) {
       made = same(held.tensor);
       return;
     }
@@ -174,16 +165,15 @@ void* storage_begin(Tensor tensor) {
 void expect_apart(Tensor tensor, Tensor other, const char* name, const char* other_name) {
   void* begin = storage_begin(tensor);
   if (begin == nullptr || begin != storage_begin(other)) return;
-  fail("WIR931", (std::string("argument ") + name + ": its storage is resized, and argument " + other_name +
-                  " lies in it").c_str());
+  fail_text("WIR931", {"argument ", name, ": its storage is resized, and argument ", other_name, " lies in it"});
 }
 
 void check_apart(Tensor result, Tensor operand, const char* name) {
   void* begin = storage_begin(result);
   if (begin == nullptr || begin != storage_begin(operand)) return;
-  fail("WIR927", (std::string("%") + name +
-                  " is declared as new memory, but the operator returned memory of its argument\n  hint: have the operator return "
-                  "x.clone(), or declare the alias in its schema: `Tensor(a) x -> Tensor(a)`").c_str());
+  fail_text("WIR927", {"%", name,
+                       " is declared as new memory, but the operator returned memory of its argument\n  hint: have the "
+                       "operator return x.clone(), or declare the alias in its schema: `Tensor(a) x -> Tensor(a)`"});
 }
 
 void check_finite(Tensor tensor, const char* name, const char* message) {
@@ -192,8 +182,7 @@ void check_finite(Tensor tensor, const char* name, const char* message) {
   try {
     call("aten::all", "", {wir::tensor(found[0])}, &found[1], 1);
     if (item_bool(found[1])) return release(found, 2);
-    const std::string note = *message ? std::string(" (") + message + ")" : "";
-    fail("WIR922", (std::string(name) + " holds a NaN or an infinity" + note).c_str());
+    fail_text("WIR922", {name, " holds a NaN or an infinity", note(message)});
   } catch (...) {
     release(found, 2);
     throw;

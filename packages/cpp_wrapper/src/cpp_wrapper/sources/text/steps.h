@@ -18,7 +18,7 @@ void add_whole(Tensor& made, Tensor first, Tensor second, int32_t dtype);
 // --- control flow
 
 /// Fails with WIR932: no branch has the position `index`.
-[[noreturn]] void fail_branch(Int index, int64_t count);
+[[noreturn, gnu::cold]] void fail_branch(Int index, int64_t count);
 /// Replaces the tensor by a copy with the same strides.
 void make_fresh(Tensor& tensor);
 /// Replaces a tensor and frees the old handle.

@@ -1,5 +1,6 @@
 // Prints values with the same digits as `wrapper_ir_runtime.tensor_text`, and writes safetensors files. Independent of
 // the locale: numbers are written by snprintf, and its decimal point is replaced.
+#include "container.h"
 #include "elements.h"
 #include "steps.h"
 
@@ -60,7 +61,7 @@ std::string complex_text(const std::string& real, const std::string& imaginary) 
 std::string text_of(const Numbers& numbers, int64_t i) {
   const NumberKind kind = numbers.type->kind;
   if (kind == NumberKind::kBool) return numbers.real(i) != 0 ? "True" : "False";
-  if (kind == NumberKind::kSigned) return std::to_string(numbers.whole(i));
+  if (kind == NumberKind::kSigned) return join({numbers.whole(i)});
   if (kind == NumberKind::kUnsigned) return std::to_string(static_cast<uint64_t>(numbers.whole(i)));
   const std::string real = element_text(numbers.real(i), kind);
   return numbers.type->parts == 1 ? real : complex_text(real, element_text(numbers.imaginary(i), kind));
@@ -124,7 +125,7 @@ std::string summary(const Numbers& numbers) {
       if (high < 0 || numbers.less(high, i)) high = i;
     }
   }
-  const std::string counts = "nan " + std::to_string(nan) + ", inf " + std::to_string(inf);
+  const std::string counts = join({"nan ", nan, ", inf ", inf});
   const int64_t finite = numbers.count - nan - inf;
   if (finite == 0) return counts;
   const bool is_complex = numbers.type->parts == 2;
@@ -138,12 +139,12 @@ std::string summary(const Numbers& numbers) {
   const double deviation = finite > 1 ? std::sqrt(squares / static_cast<double>(finite - 1)) : not_a_number();
   const bool is_float = numbers.type->kind == NumberKind::kSingle || numbers.type->kind == NumberKind::kDouble;
   const auto extreme = [&](int64_t i) {
-    if (is_complex) return "abs " + statistic_text(numbers.absolute(i));
+    if (is_complex) return join({"abs ", statistic_text(numbers.absolute(i))});
     return is_float ? statistic_text(numbers.real(i)) : text_of(numbers, i);
   };
   const std::string mean = statistic_text(real);
-  return "mean " + (is_complex ? complex_text(mean, statistic_text(imaginary)) : mean) + ", min " + extreme(low) +
-         ", max " + extreme(high) + ", std " + statistic_text(deviation) + ", " + counts;
+  return join({"mean ", is_complex ? complex_text(mean, statistic_text(imaginary)) : mean, ", min ", extreme(low), ", max ",
+               extreme(high), ", std ", statistic_text(deviation), ", ", counts});
 }
 
 // --- tensors
@@ -164,39 +165,21 @@ void to_host(HeldTensor& made, Tensor source) {
   call("aten::resolve_neg", "", {tensor(resolved.tensor)}, &positive.tensor, 1);
   call("aten::contiguous", "", {tensor(positive.tensor), code(aoti_torch_memory_format_contiguous_format())},
        &made.tensor, 1);
-  int32_t device = 0, dtype = 0;
-  int64_t rank = 0, *sizes = nullptr, *strides = nullptr;
+  int32_t device = 0;
   ok(aoti_torch_get_device_type(made.tensor, &device), "device");
   if (device == aoti_torch_device_type_cpu()) return;
-  ok(aoti_torch_get_dtype(made.tensor, &dtype), "dtype");
-  ok(aoti_torch_get_dim(made.tensor, &rank), "dim");
-  ok(aoti_torch_get_sizes(made.tensor, &sizes), "sizes");
-  ok(aoti_torch_get_strides(made.tensor, &strides), "strides");
+  const auto [rank, sizes, strides] = Dims(made.tensor);
   HeldTensor host;
-  ok(aoti_torch_empty_strided(rank, sizes, strides, dtype, aoti_torch_device_type_cpu(), 0, &host.tensor), "allocation");
+  ok(aoti_torch_empty_strided(rank, sizes, strides, dtype_of(made.tensor), aoti_torch_device_type_cpu(), 0, &host.tensor),
+     "allocation");
   ok(aoti_torch_copy_(host.tensor, made.tensor, 0), "copy_");
   std::swap(host.tensor, made.tensor);
 }
 
-std::vector<int64_t> layout(Tensor tensor, int32_t (*read)(Tensor, int64_t**)) {
-  int64_t rank = 0, *values = nullptr;
-  ok(aoti_torch_get_dim(tensor, &rank), "dim");
-  ok(read(tensor, &values), "a layout");
-  return {values, values + rank};
-}
-
-std::string list_text(const std::vector<int64_t>& values, const char* between) {
+std::string list_text(const int64_t* values, int64_t count, const char* between) {
   std::string text = "[";
-  for (size_t i = 0; i < values.size(); ++i) text += (i != 0 ? between : "") + std::to_string(values[i]);
+  for (int64_t i = 0; i < count; ++i) text += join({i != 0 ? between : "", values[i]});
   return text + "]";
-}
-
-std::string device_text(Tensor tensor) {
-  int32_t type = 0, index = 0;
-  ok(aoti_torch_get_device_type(tensor, &type), "device");
-  if (type == aoti_torch_device_type_cpu()) return "cpu";
-  ok(aoti_torch_get_device_index(tensor, &index), "device");
-  return "cuda:" + std::to_string(index);
 }
 
 /// Returns the numbers of a tensor on the host. Bytes of `f4e2m1fnx2` contain two, the lower half first.
@@ -220,7 +203,7 @@ std::vector<std::string> texts_of(const Numbers& numbers) {
     if (numbers.unpacked.empty() || i % 2 == 0) continue;
     const std::string second = std::move(texts.back());
     texts.pop_back();
-    texts.back() = "(" + texts.back() + ", " + second + ")";
+    texts.back() = join({"(", texts.back(), ", ", second, ")"});
   }
   return texts;
 }
@@ -236,7 +219,7 @@ void make_folders(const std::string& path) {
     end = path.find('/', end + 1);
     const std::string part = path.substr(0, end);
     if (mkdir(part.c_str(), 0777) != 0 && errno != EEXIST && errno != EISDIR) {
-      fail("WIR927", ("a value cannot be saved: folder " + part + ": " + std::strerror(errno)).c_str());
+      fail_text("WIR927", {"a value cannot be saved: folder ", part, ": ", std::strerror(errno)});
     }
   }
 }
@@ -255,31 +238,31 @@ struct NewFile {
 }  // namespace
 
 void show_line(const char* text) { write_out(text); }
-void show(const char* title, Int value) { write_out(std::string(title) + "\n  int " + std::to_string(raw(value))); }
+void show(const char* title, Int value) { write_out(join({title, "\n  int ", raw(value)})); }
 void show(const char* title, double value) {
-  write_out(std::string(title) + "\n  float " + element_text(value, NumberKind::kDouble));
+  write_out(join({title, "\n  float ", element_text(value, NumberKind::kDouble)}));
 }
-void show(const char* title, bool value) { write_out(std::string(title) + (value ? "\n  bool True" : "\n  bool False")); }
+void show(const char* title, bool value) { write_out(join({title, value ? "\n  bool True" : "\n  bool False"})); }
 
 void show(const char* title, Tensor tensor, const char* dtype) {
-  const std::vector<int64_t> sizes = layout(tensor, aoti_torch_get_sizes);
-  const std::vector<int64_t> strides = layout(tensor, aoti_torch_get_strides);
-  std::string text = std::string(title) + "\n  " + dtype + list_text(sizes, ", ") + " strides " +
-                     list_text(strides, ", ") + " on " + device_text(tensor);
+  const auto [rank, sizes, strides] = Dims(tensor);
+  std::string text = join({title, "\n  ", dtype, list_text(sizes, rank, ", "), " strides ", list_text(strides, rank, ", "),
+                           " on ", device_text(tensor)});
   int64_t count = 0;
   ok(aoti_torch_get_numel(tensor, &count), "numel");
   HeldTensor dense;
   to_host(dense, tensor);
   const Numbers numbers = numbers_of(dense.tensor, count, dtype);
-  if (count > kWhole) return write_out(text + ", " + std::to_string(count) + " elements\n  " + summary(numbers));
+  if (count > kWhole) return write_out(join({text, ", ", count, " elements\n  ", summary(numbers)}));
   const std::vector<std::string> texts = texts_of(numbers);
   const std::string* next = texts.data();
-  for (const std::string& line : rows(sizes.data(), static_cast<int64_t>(sizes.size()), next)) text += "\n  " + line;
+  for (const std::string& line : rows(sizes, rank, next)) text += join({"\n  ", line});
   write_out(text);
 }
 
 void save(Tensor tensor, const char* directory, const char* name, const char* metadata, const char* kind, int64_t wide) {
-  std::vector<int64_t> sizes = layout(tensor, aoti_torch_get_sizes);
+  const Dims dims(tensor);
+  std::vector<int64_t> sizes(dims.sizes, dims.sizes + dims.rank);
   HeldTensor dense;
   to_host(dense, tensor);
   int64_t count = 0;
@@ -288,21 +271,21 @@ void save(Tensor tensor, const char* directory, const char* name, const char* me
   ok(aoti_torch_get_dtype(dense.tensor, &element), "dtype");
   const size_t nbytes = static_cast<size_t>(count) * aoti_torch_dtype_element_size(element);
   if (wide > 1) sizes.push_back(wide);
-  std::string head = std::string("{\"__metadata__\":") + metadata + ",\"" + name + "\":{\"dtype\":\"" + kind +
-                     "\",\"shape\":" + list_text(sizes, ",") + ",\"data_offsets\":[0," + std::to_string(nbytes) + "]}}";
+  std::string head = join({"{\"__metadata__\":", metadata, ",\"", name, "\":{\"dtype\":\"", kind, "\",\"shape\":",
+                           list_text(sizes.data(), static_cast<int64_t>(sizes.size()), ","), ",\"data_offsets\":[0,", nbytes, "]}}"});
   head.resize((head.size() + 7) / 8 * 8, ' ');
   make_folders(directory);
   NewFile out;
   std::string path;
   for (int number = 0; out.handle == nullptr; ++number) {
-    path = std::string(directory) + "/" + name + (number != 0 ? "_" + std::to_string(number) : "") + ".safetensors";
+    path = join({directory, "/", name, number != 0 ? join({"_", number}) : "", ".safetensors"});
     out.handle = std::fopen(path.c_str(), "wbx");
     if (out.handle == nullptr && errno != EEXIST) break;
   }
   const uint64_t length = head.size();
   if (out.handle == nullptr || !out.write(&length, sizeof length) || !out.write(head.data(), head.size()) ||
       !out.write(nbytes != 0 ? data(dense.tensor) : nullptr, nbytes)) {
-    fail("WIR927", ("a value cannot be saved to " + path + ": " + std::strerror(errno)).c_str());
+    fail_text("WIR927", {"a value cannot be saved to ", path, ": ", std::strerror(errno)});
   }
 }
 
