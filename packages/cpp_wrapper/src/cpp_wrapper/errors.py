@@ -15,7 +15,7 @@ A released code never changes its meaning:
 | CPP302 | CacheError   | a library that was just built cannot be loaded                       |
 | CPP303 | CacheError   | a library cannot be written                                          |
 | CPP304 | CacheError   | a file is not a library of this package, or cannot be loaded         |
-| CPP305 | CacheError   | a program with state of its own cannot move to another library       |
+| CPP305 | CacheError   | a program with its own state cannot move to another library          |
 | CPP401 | KernelError  | a kernel definition is malformed, or two kernels share a name        |
 | CPP402 | LaunchError  | wrong number of arguments                                            |
 | CPP403 | LaunchError  | an argument is of the wrong Python type                              |
@@ -39,7 +39,7 @@ A released code never changes its meaning:
 | CPP610 | OutputError  | a tensor of the caller cannot take an output                         |
 | CPP611 | CopyError    | a loaded program is not copied, and not pickled                      |
 | CPP620 | EmitError    | a number that 64 bits do not hold                                    |
-| CPP540 | CppError     | processes share memory, and nobody has compared their programs       |
+| CPP540 | CppError     | processes share memory, and their programs have not been compared    |
 | CPP580 | CppError     | torch is not installed, and what is asked for needs it               |
 """
 

@@ -1,9 +1,9 @@
 """Settings from the environment; `wrapper_ir_runtime.cache.settings` reads those of the cache.
 
-| variable                     | meaning                                                   | default               |
-| ---------------------------- | --------------------------------------------------------- | --------------------- |
-| `WRAPPER_IR_CXX`, then `CXX` | the C++ compiler                                          | `g++`                 |
-| `WRAPPER_IR_BUILD_JOBS`      | compiler processes at once                                | usable processors     |
+| variable                     | meaning                    | default           |
+| ---------------------------- | -------------------------- | ----------------- |
+| `WRAPPER_IR_CXX`, then `CXX` | the C++ compiler           | `g++`             |
+| `WRAPPER_IR_BUILD_JOBS`      | compiler processes at once | usable processors |
 """
 
 from __future__ import annotations

@@ -42,9 +42,13 @@ def has_effect(target: Function) -> Function:
 
 
 def is_composite(target: torch._ops.OpOverload) -> bool:
-    """Returns whether an operator is decomposed into others. It may then return a view that its schema omits."""
+    """Returns whether an operator is decomposed into others.
+
+    It may then return a view that its schema omits.
+    """
     key = "CompositeImplicitAutograd"
-    return torch._C._dispatch_has_kernel_for_dispatch_key(target.name(), key)  # type: ignore[no-untyped-call]  # torch leaves it so
+    name = target.name()  # type: ignore[no-untyped-call]  # torch's
+    return torch._C._dispatch_has_kernel_for_dispatch_key(name, key)
 
 
 def is_impure(target: Target) -> bool:
@@ -59,7 +63,10 @@ def parse_schema(text: str) -> torch.FunctionSchema:
 
 
 def is_watched() -> bool:
-    """Returns whether a dispatch mode, such as a tracer, observes operator calls. It cannot observe storages."""
+    """Returns whether a dispatch mode, such as a tracer, observes operator calls.
+
+    It cannot observe storages.
+    """
     return torch._C._len_torch_dispatch_stack() > 0
 
 
@@ -184,7 +191,8 @@ class _FreeSize(SymNode):
         """See `SymNode`."""
         if other.constant == 0:
             return self.wrap_bool(True)
-        return super().ge(other)  # type: ignore[misc, no-any-return, unused-ignore]  # torch sets it on the class
+        # torch sets it on the class
+        return super().ge(other)  # type: ignore[misc, no-any-return, unused-ignore]
 
     def expect_size(self, file: str, line: int) -> bool:
         """See `SymNode`."""
@@ -199,7 +207,8 @@ def free_size(size: int | torch.SymInt) -> int | torch.SymInt:
     node: SymNode = size.node
     if node.expr.is_Integer:
         return max(int(node.expr), 0)
-    return torch.SymInt(_FreeSize(node._expr, node.shape_env, int, node._hint))  # type: ignore[no-untyped-call]  # torch leaves it so
+    free = _FreeSize(node._expr, node.shape_env, int, node._hint)
+    return torch.SymInt(free)  # type: ignore[no-untyped-call]  # torch's
 
 
 def back_symbol(env: ShapeEnv, symbol: sympy.Symbol, hint: int) -> None:

@@ -125,15 +125,15 @@ def _make_graphs(source: BoxedSource, cuda_graphs: int) -> None:
     for name, inner in source.graphed.items():
         if inner.facts is None:
             raise AssertionError(f"{name} has no facts for its capture")
-        function, device, _, tensors, static, written, given = inner.facts
+        function, device, _, tensors, static, writes, ends = inner.facts
         source.scope[name] = DEVICE_GRAPHS.get(device, TorchGraphs).graphed(
             _over_lists(boxed_function(inner)),
             function,
             limit=cuda_graphs,
             tensors=tensors,
             static=static,
-            written=written,
-            given=given,
+            written=writes,
+            given=ends,
         )
 
 

@@ -32,14 +32,15 @@ def _load(
     alignment: int,
     device: torch.device | None,
 ) -> object:
-    name, type = constant.value.name, constant.value.type
+    value, name = constant.value, constant.value.name
     if name in artifact.handles:
         return artifact.handles[name]
     data = artifact.constants.get(constant.data_name)
-    if data is None or not isinstance(type, ir.TensorType):
+    if data is None or not ir.is_tensor(value):
         raise ConvertError(
             "FX102", f"there is no data for constant %{name}", hint="convert the artifact, not its program"
         )
+    type = value.type
     sizes, strides = ([int(evaluate(e, {})) for e in part] for part in (type.sizes, type.strides))
     need = int(evaluate(ir.extent_bytes(type), {}))
     end = constant.offset + need

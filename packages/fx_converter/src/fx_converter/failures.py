@@ -9,8 +9,7 @@ from functools import wraps
 from types import TracebackType
 from typing import Protocol, TypeVar, cast
 
-from torch import fx
-
+from fx_converter.nodes import graph_modules
 from wrapper_ir.errors import WirError
 from wrapper_ir.plugins.emitted import LineOrigin
 from wrapper_ir_runtime.argument_failures import binding_failure, boxed_failure
@@ -95,16 +94,12 @@ def _of_line(origin: LineOrigin) -> str:
 def _source(module: object, line: str) -> str:
     """Returns the source ops of the node that this line calls."""
     name = line.partition(" =")[0].partition(":")[0]
-    graphs = (
-        [m.graph for m in module.modules() if isinstance(m, fx.GraphModule)]
-        if isinstance(module, fx.GraphModule)
-        else []
-    )
-    node = next((node for graph in graphs for node in graph.nodes if node.name == name), None)
+    nodes = (node for inner in graph_modules(module) for node in inner.graph.nodes)
+    node = next((node for node in nodes if node.name == name), None)
     if node is None:
         return ""
-    nodes, ops = node.meta.get("from_nodes", ()), node.meta.get("source_ops", ())
+    sources, ops = node.meta.get("from_nodes", ()), node.meta.get("source_ops", ())
     origin = node.meta.get("origin")
-    if nodes or ops:
-        return f"{', '.join(nodes)}: {', '.join(ops)}"
+    if sources or ops:
+        return f"{', '.join(sources)}: {', '.join(ops)}"
     return _of_line(origin) if isinstance(origin, LineOrigin) else ""

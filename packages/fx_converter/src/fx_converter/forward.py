@@ -18,7 +18,7 @@ from fx_converter._compat import FORWARD_NAMES, unrecorded
 from fx_converter.convention import ModelCodeGen
 from fx_converter.failures import Function
 from fx_converter.kernels import KernelCalls, LoadedTarget
-from fx_converter.nodes import Argument
+from fx_converter.nodes import Argument, graph_modules
 from fx_converter.state import buffers_of
 from fx_converter.straight_line import Line, StraightLine, indented
 from fx_converter.windows import Windows, constant_windows
@@ -27,7 +27,9 @@ from wrapper_ir_runtime import keep_from_dynamo
 
 
 def codegen(kernel_calls: KernelCalls, signature: ir.Signature | None) -> CodeGen:
-    """Returns the code generator of a main graph: over flat values, or with the model's calling convention."""
+    """Returns the code generator of a main graph: over flat values, or with the model's calling
+    convention.
+    """
     if signature is None:
         return DirectFlatCodeGen() if kernel_calls == "direct" else FlatCodeGen()
     return (DirectModelCodeGen if kernel_calls == "direct" else ModelCodeGen)(signature)
@@ -121,13 +123,8 @@ class _Forward(StraightLine):
 
     def is_traceable(self) -> bool:
         """See `StraightLine`; includes the functions that this one calls."""
-        module = self._module()
-        graphs = (
-            [] if module is None else [m.graph for m in module.modules() if isinstance(m, fx.GraphModule)]
-        )
-        return super().is_traceable() and not any(
-            isinstance(node.target, LoadedTarget) for graph in graphs for node in graph.nodes
-        )
+        nodes = (node for inner in graph_modules(self._module()) for node in inner.graph.nodes)
+        return super().is_traceable() and not any(isinstance(node.target, LoadedTarget) for node in nodes)
 
     def _module(self) -> fx.GraphModule | None:
         return next((node.graph.owning_module for node in self.nodes), None)

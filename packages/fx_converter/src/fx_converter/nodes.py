@@ -1,8 +1,8 @@
-"""Types of the targets, arguments and values of graph nodes."""
+"""Types of the targets, arguments and values of graph nodes, and the graphs of a module."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import torch
@@ -17,4 +17,15 @@ Boxed: TypeAlias = Callable[[list[Any]], tuple[Any, ...]]
 Symbolic: TypeAlias = torch.SymInt | torch.SymFloat | torch.SymBool
 Number: TypeAlias = bool | int | float | Symbolic
 Value: TypeAlias = Tensor | Number
-"""What graphs pass between functions: a tensor or a number."""
+"""A tensor or a number, as graphs pass between functions."""
+
+
+def graph_modules(module: object) -> Iterator[fx.GraphModule]:
+    """Yields a graph module and those within it; nothing for other objects."""
+    if isinstance(module, fx.GraphModule):
+        yield from (inner for inner in module.modules() if isinstance(inner, fx.GraphModule))
+
+
+def fake_of(argument: Argument) -> Any:  # Any: what the node returns, in nested containers
+    """Returns the fake value of a node; a constant is its own."""
+    return argument.meta["val"] if isinstance(argument, fx.Node) else argument

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from torch import fx
@@ -10,6 +11,7 @@ from torch import fx
 from fx_converter.boxed import BoxedSource
 from fx_converter.emitted import module_text
 from fx_converter.errors import ConvertError
+from fx_converter.nodes import graph_modules
 from wrapper_ir.plugins.emitted import EmittedText
 from wrapper_ir.plugins.protocols import CompiledProgram
 from wrapper_ir_runtime.relocation import relocate_functions
@@ -66,10 +68,7 @@ def _called(source: BoxedSource, visited: set[int]) -> Iterator[_Part]:
     for inner in source.graphed.values():
         yield inner
         yield from _called(inner, visited)
-    for value in source.scope.values():
-        if not isinstance(value, fx.GraphModule):
-            continue
-        for module in value.modules():
-            if isinstance(module, fx.GraphModule) and id(module) not in visited:
-                visited.add(id(module))
-                yield module
+    for module in chain.from_iterable(map(graph_modules, source.scope.values())):
+        if id(module) not in visited:
+            visited.add(id(module))
+            yield module

@@ -160,8 +160,10 @@ class StraightLine:
         """Returns the text of a call."""
         args = [self.repr(arg) for arg in node.args]
         if node.op == "call_method":
-            return f"{python_attribute(args[0], str(node.target))}({', '.join([*args[1:], *self._kwargs(node)])})"
-        target = self.attribute(str(node.target)) if node.op == "call_module" else self.function(node)
+            source, *args = args
+            target = python_attribute(source, str(node.target))
+        else:
+            target = self.attribute(str(node.target)) if node.op == "call_module" else self.function(node)
         return f"{target}({', '.join([*args, *self._kwargs(node)])})"
 
     def _check_inputs(self, node: fx.Node) -> str:

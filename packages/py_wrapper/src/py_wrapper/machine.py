@@ -243,7 +243,7 @@ class TorchMachine:
     def mark(self, device: ir.Device) -> torch.cuda.Event:
         """See `wrapper_ir_tools.profile.TimingMachine`."""
         with torch.cuda.device(torch_device(device)):
-            event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]  # torch leaves it so
+            event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]  # torch's
             event.record()
         return event
 

@@ -65,7 +65,7 @@ def load_launcher(toolchain: Toolchain, cache: Cache, options: CppOptions) -> La
         return _import(entry.folder / _LIBRARY)
 
 
-def bind(launcher: Launcher, kernel: ir.CppKernel, built: BuiltKernel, options: CppOptions) -> LoadedKernel:
+def bind(launcher: Launcher, kernel: ir.CppKernel, binary: BuiltKernel, options: CppOptions) -> LoadedKernel:
     """Opens the kernel's library and returns a callable. Raises OSError if the library cannot be opened."""
     params = tuple(
         (printable(p.name), p.dtype.value, p.kind is ir.ParamKind.POINTER, p.access.writes)
@@ -73,7 +73,7 @@ def bind(launcher: Launcher, kernel: ir.CppKernel, built: BuiltKernel, options: 
     )
     name = printable(kernel.name)  # the launcher takes C strings
     doc = f"{name}({', '.join(map(_describe, kernel.params))})"
-    return launcher.bind(str(built.library), built.symbol, name, doc, params, options.check_args)
+    return launcher.bind(str(binary.library), binary.symbol, name, doc, params, options.check_args)
 
 
 def _describe(param: ir.KernelParam) -> str:

@@ -34,20 +34,20 @@ class Builder:
         This process builds the missing kernels that no other process is building, then looks for the rest
         again. Raises CompileError and StoreError.
         """
-        wanted = {member.key: member for member in members}
-        found = self.libraries.find(wanted)
-        while missing := wanted.keys() - found.keys():
+        requested = {member.key: member for member in members}
+        kernels = self.libraries.find(requested)
+        while missing := requested.keys() - kernels.keys():
             with self.libraries.alone_some(missing) as mine:
-                found |= self.libraries.find(mine)
-                found |= self._build([wanted[key] for key in sorted(mine - found.keys())])
+                kernels |= self.libraries.find(mine)
+                kernels |= self._build([requested[key] for key in sorted(mine - kernels.keys())])
             if others := sorted(missing - mine):
                 # Its builder releases the lock when it succeeds, fails or dies. After the timeout, build it
                 # here.
                 with self.libraries.alone(others[0], self.options.timeout):
-                    found |= self.libraries.find(others)
-                    if others[0] not in found:
-                        found |= self._build([wanted[others[0]]])
-        return found
+                    kernels |= self.libraries.find(others)
+                    if others[0] not in kernels:
+                        kernels |= self._build([requested[others[0]]])
+        return kernels
 
     def rebuild(self, members: Sequence[Member]) -> dict[str, BuiltKernel]:
         """Removes the members' cache entries and builds the members again."""
@@ -63,41 +63,41 @@ class Builder:
             return {}
         header = common_header(self.recipe, self.libraries, self.options)
         units = groups(members, self.jobs)
-        built: dict[str, BuiltKernel] = {}
+        binaries: dict[str, BuiltKernel] = {}
         with ThreadPoolExecutor(self.jobs) as pool:
             shared = list(pool.map(lambda unit: self._build_shared(unit, header), units))
             refused = [member for unit, kernels in zip(units, shared) if kernels is None for member in unit]
             alone = [pool.submit(self._build_alone, member) for member in refused]
         self.libraries.count(sum(kernels is not None for kernels in shared) + len(alone))
         for kernels in (*shared, *(future.result() for future in alone)):
-            built |= kernels or {}
-        return built
+            binaries |= kernels or {}
+        return binaries
 
     def _build_shared(self, unit: list[Member], header: Entry | None) -> dict[str, BuiltKernel] | None:
         """Builds one unit, with the precompiled header if its kernels include it.
 
         Returns None if it is refused.
         """
-        used = header if any(reads_common_header(m.kernel.source) for m in unit) else None
-        if len(unit) == 1 and used is None:
+        include = header if any(reads_common_header(m.kernel.source) for m in unit) else None
+        if len(unit) == 1 and include is None:
             return None
         text = shared_unit(unit) if len(unit) > 1 else single_unit(unit[0])
         try:
-            return self._compile(unit, text, None, None if used is None else used.folder / HEADER)
+            return self._compile(unit, text, None, None if include is None else include.folder / HEADER)
         except CompileError as error:
             if error.code != "CPP102":
                 raise
-            if used is not None:
+            if include is not None:
                 # This compiler may reject the header, and building it again costs little.
                 self.libraries.forget_header()
             return None
 
     def _build_alone(self, member: Member) -> dict[str, BuiltKernel]:
         text = single_unit(member)
-        with self.libraries.refused_source(text) as kept:
-            built = self._compile([member], text, kept.folder / SOURCE, None)
+        with self.libraries.refused_source(text) as entry:
+            binaries = self._compile([member], text, entry.folder / SOURCE, None)
         self.libraries.accept(text)
-        return built
+        return binaries
 
     def _compile(
         self, unit: Sequence[Member], text: str, source: Path | None, header: Path | None

@@ -38,31 +38,12 @@ def compile_library(recipe: Recipe, unit: Unit, timeout: float) -> None:
     Raises CompileError with `unit.code` if the compiler refuses, CPP104 if it runs longer than `timeout`
     seconds, and OSError if the disk is full. `unit.output` is then incomplete or absent.
     """
-    header = ("-include", str(unit.header)) if unit.header is not None else ()
-    command = (
-        recipe.toolchain.command,
-        *recipe.flags,
-        *recipe.includes,
-        *header,
-        *("-x", "c++", str(unit.source)),
-        *("-o", str(unit.output)),
-        *link_args(recipe),
-    )
-    _run(command, unit, timeout)
+    _run(_command(recipe, unit, "-x", "c++", str(unit.source), *link_args(recipe)), unit, timeout)
 
 
 def compile_object(recipe: Recipe, unit: Unit, timeout: float) -> None:
     """Compiles one source file. Raises the errors of `compile_library`."""
-    header = ("-include", str(unit.header)) if unit.header is not None else ()
-    command = (
-        recipe.toolchain.command,
-        *recipe.flags,
-        *recipe.includes,
-        *header,
-        *("-c", str(unit.source)),
-        *("-o", str(unit.output)),
-    )
-    _run(command, unit, timeout)
+    _run(_command(recipe, unit, "-c", str(unit.source)), unit, timeout)
 
 
 def link_stub(recipe: Recipe, unit: Unit, timeout: float) -> None:
@@ -72,8 +53,8 @@ def link_stub(recipe: Recipe, unit: Unit, timeout: float) -> None:
     """
     empty = unit.output.with_name("stub.cpp")
     empty.write_text("")
-    named = ("-shared", "-nostdlib", f"-Wl,-soname,{unit.output.name}")
-    _run((recipe.toolchain.command, *named, str(empty), "-o", str(unit.output)), unit, timeout)
+    flags = ("-shared", "-nostdlib", f"-Wl,-soname,{unit.output.name}")
+    _run((recipe.toolchain.command, *flags, str(empty), "-o", str(unit.output)), unit, timeout)
 
 
 def link_library(
@@ -97,16 +78,15 @@ def link_library(
 
 def precompile_header(recipe: Recipe, header: Path, output: Path, timeout: float) -> None:
     """Compiles `header` into `output`, in the same folder. Raises CompileError CPP103 or CPP104."""
-    command = (
-        recipe.toolchain.command,
-        *recipe.flags,
-        *recipe.includes,
-        *("-x", "c++-header", str(header)),
-        *("-o", str(output)),
-    )
-    _run(
-        command, Unit(what="the kernels' common header", source=header, output=output, code="CPP103"), timeout
-    )
+    unit = Unit(what="the kernels' common header", source=header, output=output, code="CPP103")
+    _run(_command(recipe, unit, "-x", "c++-header", str(header)), unit, timeout)
+
+
+def _command(recipe: Recipe, unit: Unit, *words: str) -> tuple[str, ...]:
+    """Returns a command of the recipe that compiles the unit; `words` are its input and further arguments."""
+    header = () if unit.header is None else ("-include", str(unit.header))
+    flags = (*recipe.flags, *recipe.includes, *header, "-o", str(unit.output))
+    return (recipe.toolchain.command, *flags, *words)
 
 
 def _shown(command: tuple[str, ...], unit: Unit) -> str:
@@ -153,6 +133,6 @@ def _first_errors(stderr: str) -> str:
     lines = stderr.splitlines()
     errors = (i for i, line in enumerate(lines) if "error" in line and not line.startswith("collect2"))
     start = next(errors, 0)
-    shown = lines[start : start + _SHOWN_LINES]
-    rest = len(lines) - start - len(shown)
-    return "\n".join(f"  | {line}" for line in shown) + (f"\n  | … {rest} more lines" if rest > 0 else "")
+    head = lines[start : start + _SHOWN_LINES]
+    rest = len(lines) - start - len(head)
+    return "\n".join(f"  | {line}" for line in head) + (f"\n  | … {rest} more lines" if rest > 0 else "")

@@ -102,14 +102,14 @@ class Libraries:
         """Removes the file of `refused_source`."""
         self._store.remove(self._refused(text))
 
-    def count(self, built: int = 0) -> int:
-        """Adds `built` to the number of libraries built with this recipe, and returns it.
+    def count(self, more: int = 0) -> int:
+        """Adds `more` to the number of libraries built with this recipe, and returns it.
 
         Concurrent updates may be lost.
         """
         data = self._store.get(f"built {self.recipe}") or b""
-        total = (int(data) if data.isdigit() else 0) + built
-        if built:
+        total = (int(data) if data.isdigit() else 0) + more
+        if more:
             self._store.put(f"built {self.recipe}", str(total).encode())
         return total
 

@@ -45,7 +45,8 @@ _CATCH = "} catch (...) { wir_caught.keep(); } "
 _END = " wir_caught.rethrow(); }"
 
 _HIDDEN = re.compile(
-    r'//[^\n]*|/\*.*?\*/|R"([^()\\\s]{0,16})\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<![0-9A-Za-z_])\'(?:\\.|[^\'\\\n])+\'',
+    r'//[^\n]*|/\*.*?\*/|R"([^()\\\s]{0,16})\(.*?\)\1"'
+    r'|"(?:\\.|[^"\\\n])*"|(?<![0-9A-Za-z_])\'(?:\\.|[^\'\\\n])+\'',
     re.DOTALL,
 )
 """Comments and literals, whose braces are ignored."""

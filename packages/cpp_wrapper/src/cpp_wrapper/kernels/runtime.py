@@ -105,15 +105,16 @@ def _load_group(
     """Loads kernels with the same recipe. A library that cannot be opened is built once more."""
     members = [Member(_key(kernel, builder, hashes), kernel) for kernel in kernels]
     try:
-        built = builder.ensure(members)
+        binaries = builder.ensure(members)
     except CompileError as error:
         changed = dict.fromkeys(filter(None, (changed_headers(kernel, hashes) for kernel in kernels)))
         if error.code != "CPP102" or not changed:
             raise
-        hint = f"the kernels were written for {', '.join(changed)}: capture the model again with the installed headers"
+        headers = ", ".join(changed)
+        hint = f"the kernels were written for {headers}: capture the model again with the installed headers"
         raise CompileError(error.code, error.message, hint) from error
     launcher = pending.result()
-    loaded, broken = _bind_all(builder, launcher, members, built)
+    loaded, broken = _bind_all(builder, launcher, members, binaries)
     if broken:
         again, still = _bind_all(builder, launcher, list(broken), builder.rebuild(list(broken)))
         if still:
@@ -126,13 +127,13 @@ def _load_group(
 
 
 def _bind_all(
-    builder: Builder, launcher: Launcher, members: Sequence[Member], built: dict[str, BuiltKernel]
+    builder: Builder, launcher: Launcher, members: Sequence[Member], binaries: dict[str, BuiltKernel]
 ) -> tuple[dict[str, LoadedKernel], dict[Member, OSError]]:
     loaded: dict[str, LoadedKernel] = {}
     broken: dict[Member, OSError] = {}
     for member in members:
         try:
-            loaded[member.kernel.name] = bind(launcher, member.kernel, built[member.key], builder.options)
+            loaded[member.kernel.name] = bind(launcher, member.kernel, binaries[member.key], builder.options)
         except OSError as problem:
             broken[member] = problem
     return loaded, broken

@@ -42,7 +42,9 @@ _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include\b.*$")
 _DIRECTIVE = re.compile(r"^[ \t]*#[ \t]*(?!pragma[ \t]+(?:omp|GCC[ \t]+(?:ivdep|unroll)|unroll)\b)\S")
 
 _TABLE = re.compile(
-    r"\bWelfordHelper<((?:float|double|at::vec::Vectorized<(?:float|double)>|at::vec::VectorizedN<(?:float|double), ?\d+>)), ?(\d+)>"
+    r"\bWelfordHelper<("
+    r"(?:float|double|at::vec::Vectorized<(?:float|double)>|at::vec::VectorizedN<(?:float|double), ?\d+>)"
+    r"), ?(\d+)>"
 )
 """A torch type with a table, and the number of its entries."""
 _TABLE_HEADER = "torch/csrc/inductor/cpp_prefix.h"
@@ -77,7 +79,8 @@ template <class F> struct Entry;
 template <class... A> struct Entry<void(A...)> {
   static constexpr std::size_t count = sizeof...(A);
   template <std::size_t I> using At = std::tuple_element_t<I, std::tuple<A...>>;
-  template <std::size_t... I> static void call(void (*entry)(A...), const Slot* slots, std::index_sequence<I...>) {
+  template <std::size_t... I>
+  static void call(void (*entry)(A...), const Slot* slots, std::index_sequence<I...>) {
     entry(take<std::remove_cv_t<A>>(slots[I])...);
   }
 };
@@ -176,7 +179,8 @@ def _tables(members: Sequence[Member]) -> list[str]:
         return []
     return [
         *(
-            f"template <> inline std::vector<typename GetScalarType<{kind}>::type> WelfordHelper<{kind}, {count}>::weight_recps{{}};"
+            f"template <> inline std::vector<typename GetScalarType<{kind}>::type> "
+            f"WelfordHelper<{kind}, {count}>::weight_recps{{}};"
             for kind, count in tables
         ),
         _FILL,

@@ -225,7 +225,7 @@ def _binding_info(
 ) -> tuple[Any, ...]:
     """Returns the tuple that `wir_python` reads, in its order."""
     caller = TorchCaller(torch)
-    is_plain, built = _is_plain(signature), _built(signature, caller.containers)
+    is_plain, outputs = _is_plain(signature), _outputs(signature, caller.containers)
     no_arguments = ir.TreeSpec(kind=ir.TreeKind.TUPLE)
     positional, keywords = signature.inputs.children if is_plain else (no_arguments, no_arguments)
     trees = (*positional.children, *keywords.children)
@@ -240,7 +240,7 @@ def _binding_info(
             modes_function(),
             _without_owner(program._slow),
         ),
-        *(None if built else program._convention.finish, guard, "match", error_of),
+        *(None if outputs else program._convention.finish, guard, "match", error_of),
         *(torch._C._is_any_autocast_enabled, "requires_grad", int, float, bool, tuple, list, None),
         *(
             is_plain,
@@ -254,8 +254,8 @@ def _binding_info(
         tuple(leaf for leaf in gradient_leaves(signature) if leaf in tensors),
         tuple(ord(_VALUES[i.kind]) if isinstance(i, NumberInput) else ord("t") for i in inputs),
         tuple(ord(_VALUES.get(kind, "t")) for kind in results),
-        built or (0, (), (), None),
-        tuple(_binding(b, caller.native) for b in signature.bindings) if built else (),
+        outputs or (0, (), (), None),
+        tuple(_binding(b, caller.native) for b in signature.bindings) if outputs else (),
     )
 
 
@@ -292,7 +292,7 @@ def _is_plain(signature: ir.Signature) -> bool:
     return is_call and not changes and not any(apart_leaves(signature)) and _is_known(signature.inputs)
 
 
-def _built(signature: ir.Signature, containers: Containers) -> tuple[Any, ...] | None:
+def _outputs(signature: ir.Signature, containers: Containers) -> tuple[Any, ...] | None:
     """Returns the tree of outputs if the library itself can build them.
 
     Returns None if it cannot, or if a class is missing: calls then report that, and boxed calls work.
@@ -341,4 +341,4 @@ def _binding(binding: object, native: Callable[[ir.Arg], Any]) -> tuple[Any, ...
         case ir.ConstantOutput(value=value):
             return ord("o"), 0, literal(value, native)
         case _:
-            raise AssertionError(binding)  # `_built` excludes them
+            raise AssertionError(binding)  # `_outputs` excludes them

@@ -5,7 +5,8 @@
 | `program.py`    | all files of a library                                                |
 | `function.py`   | one function of the program, in parts of a bounded length             |
 | `table.py`      | the writer of each family of steps                                    |
-| `memory.py`, `calls.py`, `checks.py`, `control.py`, `debug.py`, `placement.py`, `symbolic.py` | steps, by family |
+| `memory.py`, `calls.py`, `checks.py`, `control.py` | steps, by family                   |
+| `debug.py`, `placement.py`, `symbolic.py` | steps, by family                            |
 | `numbers.py`    | expressions                                                           |
 | `operators.py`  | calls of operators: by the C shim or by the dispatcher                |
 | `shims.py`      | the C shim: its functions by operator (`text/shims.txt`, `shims_cuda.txt`) |

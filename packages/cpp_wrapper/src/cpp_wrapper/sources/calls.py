@@ -46,8 +46,7 @@ def _launch_variant(
 
 def _distance(variant: ir.Variant, values: Sequence[ir.Arg], scope: FunctionScope) -> str:
     """Returns text for the distance between sizes of tensors and the size hints of a kernel."""
-    types = [v.type for v in values if isinstance(v, ir.Value) and ir.is_tensor(v)]
-    shapes = [type.sizes for type in types]
+    shapes = [v.type.sizes for v in values if ir.is_tensor(v)]
     pairs = [pair for sizes, hints in zip(shapes, variant.hints) for pair in zip(sizes, hints)]
     if [*map(len, shapes)] != [*map(len, variant.hints)] or any(hint is None for _, hint in pairs):
         return "no_hints"
@@ -80,20 +79,21 @@ def _launch(
 
 
 def _argument(param: ir.KernelParam, arg: ir.Arg, scope: FunctionScope) -> str:
-    if param.kind is ir.ParamKind.DESCRIPTOR and isinstance(arg, ir.Value):
-        return scope.handle(arg)
-    if param.kind is ir.ParamKind.POINTER:
-        if isinstance(arg, ir.Value):
+    match param.kind, arg:
+        case ir.ParamKind.DESCRIPTOR, ir.Value():
+            return scope.handle(arg)
+        case ir.ParamKind.POINTER, ir.Value():
             return f"data({scope.handle(arg)})"
-        if arg is None:
+        case ir.ParamKind.POINTER, None:
             return "nullptr"
-    elif isinstance(arg, Expr):
-        if param.dtype is ir.DType.BOOL:
-            return scope.truth(arg)
-        return scope.real(arg) if param.dtype.is_floating else scope.number(arg)
-    elif isinstance(arg, ir.Value) and arg in scope.numbers:
-        return scope.numbers[arg]
-    raise scope.error("CPP505", f"{arg!r} is not an argument for parameter {param.name}")
+        case ir.ParamKind.SCALAR, Expr():
+            if param.dtype is ir.DType.BOOL:
+                return scope.truth(arg)
+            return scope.real(arg) if param.dtype.is_floating else scope.number(arg)
+        case ir.ParamKind.SCALAR, ir.Value() if arg in scope.numbers:
+            return scope.numbers[arg]
+        case _:
+            raise scope.error("CPP505", f"{arg!r} is not an argument for parameter {param.name}")
 
 
 def unpack(step: steps.Unpack, scope: FunctionScope) -> None:

@@ -19,16 +19,17 @@ _READS = {SymKind.INT: "item_int", SymKind.FLOAT: "item_float", SymKind.BOOL: "i
 
 def check_inputs(step: steps.CheckInputs, scope: FunctionScope) -> None:
     """Writes a call for each argument. Numbers arrive as tensors without dimensions and are read here."""
+    pairs = []
     for value, want in step.inputs:
-        if isinstance(want, NumberInput):
-            _number(value, want, scope)
-        else:
-            _tensor(value, want, scope)
-    for value, want in step.inputs:
-        for other in want.apart if isinstance(want, TensorInput) else ():
-            name = step.inputs[other][1].name
-            handles = f"{scope.handle(value)}, {scope.handle(step.inputs[other][0])}"
-            scope.line(f"expect_apart({handles}, {cpp_string(want.name)}, {cpp_string(name)});")
+        match want:
+            case NumberInput():
+                _number(value, want, scope)
+            case TensorInput():
+                _tensor(value, want, scope)
+                pairs += [(value, want, *step.inputs[other]) for other in want.apart]
+    for value, want, other, beside in pairs:
+        handles = f"{scope.handle(value)}, {scope.handle(other)}"
+        scope.line(f"expect_apart({handles}, {cpp_string(want.name)}, {cpp_string(beside.name)});")
 
 
 def check_storages(step: steps.CheckStorages, scope: FunctionScope) -> None:
@@ -119,17 +120,20 @@ def check_groups(step: steps.CheckGroups, scope: FunctionScope) -> None:
 
 
 _SHARING_HINT = (
-    "load the library in a process of Python with cpp_wrapper.load, or build it of a program without the passes lower-collectives "
-    "and register-buffers, and without operators over symmetric memory"
+    "load the library in a process of Python with cpp_wrapper.load, or build it of a program without the "
+    "passes lower-collectives and register-buffers, and without operators over symmetric memory"
 )
 
 
 def _sharing_text(step: steps.CheckGroups, scope: FunctionScope) -> str:
-    """What a process is told that has not compared its program: the first op that needs the memory."""
+    """Returns the message for a process that has not compared its program.
+
+    It names the first op that needs the memory.
+    """
     plan = scope.module.plan
     function, position = next(sharing_ops(plan.program, plan.analyses))
     groups = ", ".join(map(repr, step.sharing))
     return (
-        f"processes share memory of group {groups}, which Python allocates, and nobody has compared their programs:\n"
-        f"{op_place(function, position, plan.program)}\n  hint: {_SHARING_HINT}"
+        f"processes share memory of group {groups}, which Python allocates, and nobody has compared their "
+        f"programs:\n{op_place(function, position, plan.program)}\n  hint: {_SHARING_HINT}"
     )

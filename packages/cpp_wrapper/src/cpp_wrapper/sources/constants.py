@@ -100,8 +100,8 @@ def write_load(module: ProgramScope, blobs: dict[str, Blob]) -> tuple[list[str],
         where = f"b[{blobs[shared.name].number}]"
         lines.append(f"constant(c[{name}], {where}, u8(), {{{shared.nbytes}}}, {{1}});")
     for constant in plan.program.constants:
+        assert ir.is_tensor(constant.value)  # `place_constants` refuses others
         type = constant.value.type
-        assert isinstance(type, ir.TensorType)  # `place_constants` refuses others
         name = module.constants[constant.value] = place(constant.value.name)
         layout, dtype = scope.layout(type), dtype_text(type.dtype)
         if Int(0) in type.sizes:

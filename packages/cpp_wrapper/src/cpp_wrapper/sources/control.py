@@ -13,7 +13,7 @@ from wrapper_ir_lowering import FunctionPlan, steps
 
 
 def _is_handle(value: object) -> bool:
-    return isinstance(value, ir.Value) and isinstance(value.type, ir.TensorType | ir.StorageType)
+    return isinstance(value, ir.Value) and (ir.is_tensor(value) or ir.is_storage(value))
 
 
 def _lend(args: Sequence[ir.Arg], scope: FunctionScope, row: str = "") -> tuple[str, list[str]]:
@@ -31,11 +31,13 @@ def _at(row: str, number: int) -> str:
 
 
 def _number(arg: ir.Arg, scope: FunctionScope) -> str:
-    if isinstance(arg, Expr):
-        return scope.number(arg)
-    if isinstance(arg, ir.Value) and arg in scope.numbers:
-        return scope.numbers[arg]
-    raise scope.error("CPP503", f"argument {arg!r} is neither a tensor nor a number")
+    match arg:
+        case Expr():
+            return scope.number(arg)
+        case ir.Value() if arg in scope.numbers:
+            return scope.numbers[arg]
+        case _:
+            raise scope.error("CPP503", f"argument {arg!r} is neither a tensor nor a number")
 
 
 def _row(values: Sequence[ir.Value], wish: str, scope: FunctionScope) -> str:
@@ -47,18 +49,18 @@ def _row(values: Sequence[ir.Value], wish: str, scope: FunctionScope) -> str:
 def _call_text(
     function: FunctionPlan,
     lent: str,
-    given: Sequence[str],
-    made: str,
+    scalars: Sequence[str],
+    outputs: str,
     results: Sequence[str],
     scope: FunctionScope,
 ) -> str:
     """Returns a call.
 
-    `given` are the numbers among arguments, `results` the variables of those among results.
+    `scalars` are the numbers among arguments, `results` the variables of those among results.
     """
     captured = [scope.defined[symbol] for symbol in function.function.captures]
-    rows = [f"t + {row}" if row else "nullptr" for row in (lent, made)]
-    texts = ["c", *rows, "run", *captured, *given, *results]
+    rows = [f"t + {row}" if row else "nullptr" for row in (lent, outputs)]
+    texts = ["c", *rows, "run", *captured, *scalars, *results]
     return f"{scope.module.functions[function.name]}({', '.join(texts)});"
 
 
@@ -80,18 +82,18 @@ def _bind(results: Sequence[ir.Value], scope: FunctionScope) -> tuple[str, list[
 
 def call(step: steps.Call, scope: FunctionScope) -> None:
     """Writes a call. Moved arguments have no other handle while the callee runs."""
-    lent, given = _lend(step.args, scope)
+    lent, scalars = _lend(step.args, scope)
     scope.end(step.moved)
-    made, numbers = _bind(step.results, scope)
-    scope.line(_call_text(step.function, lent, given, made, numbers, scope))
+    outputs, numbers = _bind(step.results, scope)
+    scope.line(_call_text(step.function, lent, scalars, outputs, numbers, scope))
 
 
 def switch(step: steps.Switch, scope: FunctionScope) -> None:
     """Writes `if` or `switch` over calls."""
     index = _index(step, scope)
-    lent, given = _lend(step.args, scope)
+    lent, scalars = _lend(step.args, scope)
     scope.end(step.moved)
-    made, numbers = _bind(step.results, scope)
+    outputs, numbers = _bind(step.results, scope)
     for position, branch in enumerate(step.branches):
         if step.is_two_way:
             head = "} else {" if position else f"if ({index}) {{"
@@ -99,7 +101,7 @@ def switch(step: steps.Switch, scope: FunctionScope) -> None:
             head = f"{'} else ' if position else ''}if ({index} == {position}) {{"
         scope.line(head)
         with scope.indented():
-            scope.line(_call_text(branch, lent, given, made, numbers, scope))
+            scope.line(_call_text(branch, lent, scalars, outputs, numbers, scope))
     if not step.is_two_way:
         scope.line("} else {")
         with scope.indented():
@@ -110,12 +112,13 @@ def switch(step: steps.Switch, scope: FunctionScope) -> None:
 def _index(step: steps.Switch, scope: FunctionScope) -> str:
     """Writes a variable with the index, which is read before arguments are moved."""
     kind = SymKind.BOOL if step.is_two_way else SymKind.INT
-    if step.reads_index and isinstance(step.index, ir.Value):
-        text = f"{'item_bool' if step.is_two_way else 'item_int'}({scope.handle(step.index)})"
-    elif step.is_two_way and isinstance(step.index, Expr):
-        text = scope.truth(step.index)
-    else:
-        text = _number(step.index, scope)
+    match step.index:
+        case ir.Value() if step.reads_index:
+            text = f"{'item_bool' if step.is_two_way else 'item_int'}({scope.handle(step.index)})"
+        case Expr() if step.is_two_way:
+            text = scope.truth(step.index)
+        case _:
+            text = _number(step.index, scope)
     name = scope.variable("taken", kind)
     scope.line(f"{name} = {text};")
     return name
@@ -133,55 +136,52 @@ def loop(step: steps.Loop, scope: FunctionScope) -> None:
         name = scope.handle(result) if handle else scope.numbers[result]
         scope.line(f"{name} = {f'same({text})' if handle else text};")
     count = scope.variable("trips", SymKind.INT)
-    kept = {r: scope.module.names("kept") for r in step.results if step.stacked and _is_handle(r)}
-    if kept:
-        scope.line(f"Trips {', '.join(kept.values())};")
+    stacks = {r: scope.module.names("kept") for r in step.results if step.stacked and _is_handle(r)}
+    if stacks:
+        scope.line(f"Trips {', '.join(stacks.values())};")
     scope.line(f"for ({count} = 0;; {count} = {count} + 1) {{")
     with scope.indented():
-        _trip(step, numbers, kept, scope)
+        _trip(step, numbers, stacks, scope)
     scope.line("}")
-    for result, name in kept.items():
+    for result, name in stacks.items():
         scope.line(f"{name}.stack({scope.handle(result)});")
     if not step.stacked:
         _make_fresh(step, count, scope)
 
 
-def _trip(step: steps.Loop, numbers: list[str], kept: dict[ir.Value, str], scope: FunctionScope) -> None:
+def _trip(step: steps.Loop, numbers: list[str], stacks: dict[ir.Value, str], scope: FunctionScope) -> None:
     """Writes one trip: the condition, the body, and its results in place of the carried values."""
     args = (*step.results, *step.captured)
-    lent, given = _lend(args, scope)
-    go = _condition(step, lent, given, scope)
+    lent, scalars = _lend(args, scope)
+    go = _condition(step, lent, scalars, scope)
     scope.line(f"if (!{go}) break;")
     _lend(args, scope, lent)
     tensors = [result for result in step.results if _is_handle(result)]
-    made = _row(tensors, "next", scope)
-    next_numbers = [
-        scope.variable(f"next_{name}", r.type.kind)
-        for r, name in zip((r for r in step.results if ir.is_scalar(r)), numbers)
-        if ir.is_scalar(r)
-    ]
-    scope.line(f"{_call_text(step.body, lent, given, made, next_numbers, scope)}")
+    outputs = _row(tensors, "next", scope)
+    kinds = [result.type.kind for result in step.results if ir.is_scalar(result)]
+    next_numbers = [scope.variable(f"next_{name}", kind) for name, kind in zip(numbers, kinds)]
+    scope.line(f"{_call_text(step.body, lent, scalars, outputs, next_numbers, scope)}")
     for number, result in enumerate(tensors):
-        scope.line(f"replace({scope.handle(result)}, {_at(made, number)});")
-        if result in kept:
-            scope.line(f"{kept[result]}.keep({scope.handle(result)});")
+        scope.line(f"replace({scope.handle(result)}, {_at(outputs, number)});")
+        if result in stacks:
+            scope.line(f"{stacks[result]}.keep({scope.handle(result)});")
     for name, new in zip(numbers, next_numbers):
         scope.line(f"{name} = {new};")
 
 
-def _condition(step: steps.Loop, lent: str, given: list[str], scope: FunctionScope) -> str:
+def _condition(step: steps.Loop, lent: str, scalars: list[str], scope: FunctionScope) -> str:
     """Writes a call of the condition, and returns the text of its result."""
     value = step.condition.function.returns.values[0]
     if _is_handle(value):
-        made = scope.slot("go")
-        scope.line(f"{_call_text(step.condition, lent, given, made, [], scope)}")
+        outputs = scope.slot("go")
+        scope.line(f"{_call_text(step.condition, lent, scalars, outputs, [], scope)}")
         text = scope.variable("going", SymKind.BOOL)
-        scope.line(f"{text} = item_bool(t[{made}]);")
-        scope.line(f"drop(t[{made}]);")
+        scope.line(f"{text} = item_bool(t[{outputs}]);")
+        scope.line(f"drop(t[{outputs}]);")
         return text
     kind = _kind(value, scope)
     name = scope.variable("go", kind)
-    scope.line(f"{_call_text(step.condition, lent, given, '', [name], scope)}")
+    scope.line(f"{_call_text(step.condition, lent, scalars, '', [name], scope)}")
     return name if kind is SymKind.BOOL else f"static_cast<bool>({name})"
 
 
@@ -218,11 +218,13 @@ def return_(step: steps.Return, scope: FunctionScope) -> None:
 
 
 def _kind(value: ir.Arg, scope: FunctionScope) -> SymKind:
-    if isinstance(value, Expr):
-        return value.kind
-    if isinstance(value, ir.Value) and ir.is_scalar(value):
-        return value.type.kind
-    raise scope.error("CPP503", f"result {value!r} is neither a tensor nor a number")
+    match value:
+        case Expr():
+            return value.kind
+        case ir.Value() if ir.is_scalar(value):
+            return value.type.kind
+        case _:
+            raise scope.error("CPP503", f"result {value!r} is neither a tensor nor a number")
 
 
 def _write_back(step: steps.Return, scope: FunctionScope) -> None:

@@ -53,7 +53,8 @@ def write_convention(plan: Plan) -> list[str]:
         "  {Output::kNone, 0, 0.0},",
         "};",
         "const Convention kConvention = {",
-        f"  {len(leaves)}, {len(signature.bindings)}, kInputs, {'nullptr' if is_plain else 'kInputOf'}, kOutputs,",
+        f"  {len(leaves)}, {len(signature.bindings)}, kInputs, "
+        f"{'nullptr' if is_plain else 'kInputOf'}, kOutputs,",
         f"  {specs},",
         "};",
     ]

@@ -23,15 +23,17 @@ def show_line(step: steps.ShowLine, scope: FunctionScope) -> None:
 def show_value(step: steps.ShowValue, scope: FunctionScope) -> None:
     """Writes a call that prints a title and a value."""
     title, value = cpp_string(step.title), step.value
-    if isinstance(value, Expr):
-        number = scope.number(value)
-        scope.line(f"show({title}, {f'Int({number})' if value.kind is SymKind.INT else number});")
-    elif ir.is_tensor(value):
-        scope.line(f"show({title}, {scope.handle(value)}, {cpp_string(value.type.dtype.value)});")
-    elif value in scope.numbers:
-        scope.line(f"show({title}, {scope.numbers[value]});")
-    else:
-        raise scope.error("CPP503", f"value %{value.name} is neither a tensor nor a number")
+    match value:
+        case Expr():
+            number = scope.number(value)
+            text = f"Int({number})" if value.kind is SymKind.INT else number
+        case ir.Value(type=ir.TensorType(dtype=dtype)):
+            text = f"{scope.handle(value)}, {cpp_string(dtype.value)}"
+        case ir.Value() if value in scope.numbers:
+            text = scope.numbers[value]
+        case _:
+            raise scope.error("CPP503", f"value %{value.name} is neither a tensor nor a number")
+    scope.line(f"show({title}, {text});")
 
 
 def save_value(step: steps.SaveValue, scope: FunctionScope) -> None:

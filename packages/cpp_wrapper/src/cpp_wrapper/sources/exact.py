@@ -52,13 +52,11 @@ def write_exactly(step: steps.CallOperator, scope: FunctionScope) -> bool:
 
 def _device_type(step: steps.CallOperator, scope: FunctionScope) -> str:
     """Returns the device type of the first tensor."""
-    values = (a.value for a in step.arguments)
-    types = (v.type for v in values if isinstance(v, ir.Value))
-    device = next(t.device for t in types if isinstance(t, ir.TensorType))
+    device = next(a.value.type.device for a in step.arguments if ir.is_tensor(a.value))
     return "cuda" if scope.on_gpu(device) else "cpu"
 
 
-def _given(step: steps.CallOperator) -> Mapping[str, ir.Arg]:
+def _values(step: steps.CallOperator) -> Mapping[str, ir.Arg]:
     return {a.schema.name: a.value for a in step.arguments}
 
 
@@ -68,134 +66,134 @@ def _new(step: steps.CallOperator, scope: FunctionScope) -> str:
     if result is None or not ir.is_tensor(result):
         return ""
     layout, place = scope.layout(result.type), scope.place(result.type.device)
-    made = scope.bind(result)
-    scope.line(f"allocate({made}, {layout}, {dtype_text(result.type.dtype)}{place});")
-    return made
+    target = scope.bind(result)
+    scope.line(f"allocate({target}, {layout}, {dtype_text(result.type.dtype)}{place});")
+    return target
 
 
 def _full(step: steps.CallOperator, scope: FunctionScope) -> bool:
-    given, result = _given(step), step.result
-    if result is None or not ir.is_tensor(result) or given["dtype"] not in (None, result.type.dtype):
+    values, result = _values(step), step.result
+    if result is None or not ir.is_tensor(result) or values["dtype"] not in (None, result.type.dtype):
         return False
-    if not (number := wide_number(given["fill_value"], scope)):
+    if not (number := wide_number(values["fill_value"], scope)):
         return False
-    made = _new(step, scope)
+    target = _new(step, scope)
     scope.numbers_made.append(number)
-    scope.line(f'call("aten::fill_", "Tensor", {{tensor({made}), tensor({number})}}, nullptr, 1);')
+    scope.line(f'call("aten::fill_", "Tensor", {{tensor({target}), tensor({number})}}, nullptr, 1);')
     return True
 
 
 def _addmm(step: steps.CallOperator, scope: FunctionScope) -> bool:
     """Writes `addmm.out` into new memory: matmuls convert their factors to the element type."""
-    given = _given(step)
-    handles = [scope.handle(v) for n in ("self", "mat1", "mat2") if isinstance(v := given[n], ir.Value)]
-    factors = [scope.real(v) for n in ("beta", "alpha") if isinstance(v := given[n], Expr)]
-    if len(handles) != 3 or len(factors) != 2 or not (made := _new(step, scope)):
+    values = _values(step)
+    handles = [scope.handle(v) for n in ("self", "mat1", "mat2") if isinstance(v := values[n], ir.Value)]
+    factors = [scope.real(v) for n in ("beta", "alpha") if isinstance(v := values[n], Expr)]
+    if len(handles) != 3 or len(factors) != 2 or not (target := _new(step, scope)):
         return False
-    if write_matmul(step, [made, *handles, *factors], scope):
+    if write_matmul(step, [target, *handles, *factors], scope):
         return True
     function = _ADDMM.format(_device_type(step, scope))
     scope.module.shims[function] = f"int32_t {function}({_ADDMM_PARAMETERS});"
-    scope.line(f'ok({function}({", ".join([made, *handles, *factors])}), "aten::addmm.out");')
+    scope.line(f'ok({function}({", ".join([target, *handles, *factors])}), "aten::addmm.out");')
     return True
 
 
 def _pad(step: steps.CallOperator, scope: FunctionScope) -> bool:
     """Writes `pad` with a number, which it converts to the element type."""
-    given = _given(step)
-    source, pad, value, result = given["self"], given["pad"], given["value"], step.result
+    values = _values(step)
+    source, pad, value, result = values["self"], values["pad"], values["value"], step.result
     if not isinstance(source, ir.Value) or not isinstance(pad, tuple) or result is None:
         return False
     if not isinstance(value, Int | Float) or abs(value.value) > 2**53:
         return False
     texts = ", ".join(f"integer({scope.number(n)})" for n in pad if isinstance(n, Expr))
-    arguments = f'tensor({scope.handle(source)}), list({{{texts}}}), string("constant", 8), some(number({scope.real(value)}))'
+    fill = f'string("constant", 8), some(number({scope.real(value)}))'
+    arguments = f"tensor({scope.handle(source)}), list({{{texts}}}), {fill}"
     scope.line(f'call("aten::pad", "", {{{arguments}}}, &{scope.bind(result)}, 1);')
     return True
 
 
 def _spread(step: steps.CallOperator, count: int, scope: FunctionScope) -> bool:
     """Writes the overload with a bool that selects correction by one."""
-    given, result = _given(step), step.result
-    source, dims, keep = given["self"], given["dim"], given["keepdim"]
-    correction = Int(1) if given["correction"] is None else given["correction"]
+    values, result = _values(step), step.result
+    source, dims, keep = values["self"], values["dim"], values["keepdim"]
+    correction = Int(1) if values["correction"] is None else values["correction"]
     if not isinstance(source, ir.Value) or result is None or not isinstance(keep, Expr):
         return False
     if not isinstance(correction, Int | Float) or correction.value not in (0, 1):
         return False
-    chosen = "none()"
+    dimensions = "none()"
     if isinstance(dims, tuple):
-        chosen = (
+        dimensions = (
             f"some(list({{{', '.join(f'integer({scope.number(n)})' for n in dims if isinstance(n, Expr))}}}))"
         )
     unbiased = "true" if correction.value else "false"
-    texts = f"tensor({scope.handle(source)}), {chosen}, truth({unbiased}), truth({scope.truth(keep)})"
-    made = scope.bind(result, count)
+    texts = f"tensor({scope.handle(source)}), {dimensions}, truth({unbiased}), truth({scope.truth(keep)})"
+    target = scope.bind(result, count)
     if count > 1:
         name = scope.live[result]
-        scope.places[result] = {(0,): made, (1,): f"t[{name} + 1]"}
+        scope.places[result] = {(0,): target, (1,): f"t[{name} + 1]"}
     base = step.operator.extern.name.partition(".")[0]
-    scope.line(f'call("{base}", "dim", {{{texts}}}, &{made}, {count});')
+    scope.line(f'call("{base}", "dim", {{{texts}}}, &{target}, {count});')
     return True
 
 
 def _convert(step: steps.CallOperator, scope: FunctionScope) -> bool:
     """Writes a copy into new memory, as torch's Python code does."""
     source = step.arguments[0].value
-    if not isinstance(source, ir.Value) or not (made := _new(step, scope)):
+    if not isinstance(source, ir.Value) or not (target := _new(step, scope)):
         return False
-    scope.line(f"copy({made}, {scope.handle(source)});")
+    scope.line(f"copy({target}, {scope.handle(source)});")
     return True
 
 
 def _normal(step: steps.CallOperator, scope: FunctionScope) -> bool:
     """Writes `normal_` of new memory, as torch's Python code does."""
-    given = _given(step)
-    mean, std = given["mean"], given["std"]
-    if not isinstance(mean, Expr) or not isinstance(std, Expr) or given.get("generator") is not None:
+    values = _values(step)
+    mean, std = values["mean"], values["std"]
+    if not isinstance(mean, Expr) or not isinstance(std, Expr) or values.get("generator") is not None:
         return False
-    if not (made := _new(step, scope)):
+    if not (target := _new(step, scope)):
         return False
-    texts = f"tensor({made}), number({scope.real(mean)}), number({scope.real(std)}), none()"
+    texts = f"tensor({target}), number({scope.real(mean)}), number({scope.real(std)}), none()"
     scope.line(f'call("aten::normal_", "", {{{texts}}}, nullptr, 1);')
     return True
 
 
 def _is_whole_sum(step: steps.CallOperator) -> bool:
     """Returns whether the operands are two integral tensors of one type."""
-    given = _given(step)
-    types = [v.type for v in (given["self"], given["other"]) if isinstance(v, ir.Value)]
-    tensors = [t for t in types if isinstance(t, ir.TensorType)]
-    same = len(tensors) == 2 and tensors[0].dtype == tensors[1].dtype
-    return same and given["alpha"] == Int(1) and is_whole(tensors[0].dtype)
+    values = _values(step)
+    dtypes = [v.type.dtype for v in (values["self"], values["other"]) if ir.is_tensor(v)]
+    same = len(dtypes) == 2 and dtypes[0] == dtypes[1]
+    return same and values["alpha"] == Int(1) and is_whole(dtypes[0])
 
 
-def _add_whole(step: steps.CallOperator, made: str, scope: FunctionScope) -> bool:
-    first, second = (_given(step)[name] for name in ("self", "other"))
-    assert isinstance(first, ir.Value)
-    assert isinstance(second, ir.Value)
+def _add_whole(step: steps.CallOperator, target: str, scope: FunctionScope) -> bool:
+    first, second = (_values(step)[name] for name in ("self", "other"))
     assert ir.is_tensor(first)
+    assert ir.is_tensor(second)
     dtype = dtype_text(first.type.dtype)
-    scope.line(f"add_whole({made}, {scope.handle(first)}, {scope.handle(second)}, {dtype});")
+    scope.line(f"add_whole({target}, {scope.handle(first)}, {scope.handle(second)}, {dtype});")
     return True
 
 
 def _add_into(step: steps.CallOperator, scope: FunctionScope) -> bool:
     """Writes a sum and a copy: torch's shim has no function for `add.out`."""
-    given = _given(step)
-    made = f"t[{scope.slot('sum')}]"
-    scope.numbers_made.append(made)
+    values = _values(step)
+    target = f"t[{scope.slot('sum')}]"
+    scope.numbers_made.append(target)
     if _is_whole_sum(step):
-        _add_whole(step, made, scope)
+        _add_whole(step, target, scope)
     else:
-        handles = [scope.handle(v) for v in (given["self"], given["other"]) if isinstance(v, ir.Value)]
-        alpha = given["alpha"]
+        handles = [scope.handle(v) for v in (values["self"], values["other"]) if isinstance(v, ir.Value)]
+        alpha = values["alpha"]
         if len(handles) != 2 or not isinstance(alpha, Expr):
             return False
         function = _ADD.format(_device_type(step, scope))
         scope.module.shims[function] = f"int32_t {function}({_ADD_PARAMETERS});"
-        scope.line(f'ok({function}({", ".join(handles)}, {scope.real(alpha)}, &{made}), "aten::add.Tensor");')
-    out = given["out"]
+        texts = ", ".join([*handles, scope.real(alpha), f"&{target}"])
+        scope.line(f'ok({function}({texts}), "aten::add.Tensor");')
+    out = values["out"]
     assert isinstance(out, ir.Value)
-    scope.line(f"copy({scope.handle(out)}, {made});")
+    scope.line(f"copy({scope.handle(out)}, {target});")
     return True

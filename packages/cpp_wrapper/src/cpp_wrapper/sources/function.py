@@ -94,8 +94,8 @@ def source_text(prov: ir.Provenance) -> str:
     """Returns provenance as text: `addmm: addmm, t (linear.py:134 in layers.0)`."""
     where = " in ".join([*(posixpath.basename(p) for p in prov.locations[:1]), *prov.modules[:1]])
     names = list(dict.fromkeys(name.removeprefix("aten.").removesuffix(".default") for name in prov.ops))
-    shown = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
-    head = ": ".join([*prov.nodes[:1], *([shown] if shown else [])])
+    operators = ", ".join(names[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+    head = ": ".join([*prov.nodes[:1], *([operators] if operators else [])])
     return f"{head} ({where})" if head and where else head
 
 

@@ -221,13 +221,14 @@ def _launcher(one: GpuKernel, module: ProgramScope) -> list[str]:
         for p in arguments
     ]
     maps = sum(1 << n for n, p in enumerate(arguments) if p.map is not None)
+    size_and_maps = f"{len(slots)}{f', {maps:#x}' if maps else ''}"
     sizes = [_size(e, names | grid_names) for e in ir.bound_grid(kernel, kernel.configs[0])]
     array = f"const Slot slots[] = {{{', '.join(slots)}}};" if slots else "const Slot* slots = nullptr;"
     return [
         f"void {one.name}({', '.join(head)}) {{",
         *described,
         f"  {array}",
-        f"  launch(run, {one.number}, {', '.join(sizes)}, slots, {len(slots)}{f', {maps:#x}' if maps else ''});",
+        f"  launch(run, {one.number}, {', '.join(sizes)}, slots, {size_and_maps});",
         "}",
     ]
 
@@ -253,16 +254,16 @@ def _describe(
     for position, param in enumerate(kernel.params):
         if param.kind is not ir.ParamKind.DESCRIPTOR:
             continue
-        made, rank = module.names(f"{param.name}_layout"), len(param.block)
+        layout, rank = module.names(f"{param.name}_layout"), len(param.block)
         lines.append(
-            f"  const Described {made} = described({names[position]}, {rank}, {cpp_string(param.name)});"
+            f"  const Described {layout} = described({names[position]}, {rank}, {cpp_string(param.name)});"
         )
-        values[position] = made
+        values[position] = layout
         if (map := maps.get(position)) is not None:
             box = ", ".join(str(n) for n in reversed(map.box))
             facts = f"{map.element_type}, {map.element_size}, {map.swizzle}, {str(map.padded).lower()}"
             map_names[position] = own = module.names(f"{param.name}_map")
-            lines.append(f"  TensorMap {own} = tensor_map({made}, {{{rank}, {{{box}}}, {facts}}});")
+            lines.append(f"  TensorMap {own} = tensor_map({layout}, {{{rank}, {{{box}}}, {facts}}});")
     return lines, values, map_names
 
 

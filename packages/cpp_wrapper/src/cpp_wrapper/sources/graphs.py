@@ -46,13 +46,13 @@ def find_graphed(plan: Plan, limit: int) -> GraphedFunctions:
 
 
 def _with_callees(names: Mapping[str, int], analyses: Analyses) -> Iterator[str]:
-    waiting, seen = list(names), set(names)
-    while waiting:
-        name = waiting.pop()
+    pending, reachable = list(names), set(names)
+    while pending:
+        name = pending.pop()
         yield name
-        inner = {c for op in analyses.functions[name].body for c in ir.callees(op)} - seen
-        waiting += sorted(inner)
-        seen |= inner
+        inner = {c for op in analyses.functions[name].body for c in ir.callees(op)} - reachable
+        pending += sorted(inner)
+        reachable |= inner
 
 
 def _refusal(plan: FunctionPlan, analyses: Analyses) -> str:
@@ -91,7 +91,7 @@ def _inputs(function: ir.Function, facts: ReplayFacts) -> str:
     return "".join(
         letters[i in facts.static, i in facts.written]
         for i, p in enumerate(function.params)
-        if isinstance(p.value.type, ir.TensorType | ir.StorageType)
+        if ir.is_tensor(p.value) or ir.is_storage(p.value)
     )
 
 
@@ -107,10 +107,10 @@ def _results(function: FunctionPlan, plan: Plan) -> str:
     if not isinstance(first, ir.CallSubgraph) or first not in main.body:
         return "o" * len(own)
     aliasing = analyses.aliasing(main)
-    kept = set(aliasing.escaped)
+    lasting = set(aliasing.escaped)
     resized = [op.target for op in main.ops_of(ir.ResizeStorage)]
     for value in (*main.returns.values, *resized):
-        kept.update(aliasing.roots.get(value, NO_ROOTS) if isinstance(value, ir.Value) else NO_ROOTS)
+        lasting.update(aliasing.roots.get(value, NO_ROOTS) if isinstance(value, ir.Value) else NO_ROOTS)
     return "".join(
-        "l" if kept.isdisjoint(aliasing.roots.get(result, NO_ROOTS)) else "o" for result in first.results
+        "l" if lasting.isdisjoint(aliasing.roots.get(result, NO_ROOTS)) else "o" for result in first.results
     )

@@ -27,12 +27,12 @@ def write_matmul(step: steps.CallOperator, arguments: Sequence[str], scope: Func
         scope.line(f"{name}({', '.join(('run', *arguments))});")
         return True
     function = _FUNCTIONS.get(step.operator.extern.name)
-    types = [a.value.type for a in step.arguments if isinstance(a.value, ir.Value)]
-    if function is None or not all(map(_is_plain, types)):
+    values = [a.value for a in step.arguments if isinstance(a.value, ir.Value)]
+    if function is None or not all(map(_is_plain, values)):
         return False
     scope.line(f"{function}({', '.join(arguments)});")
     return True
 
 
-def _is_plain(type: object) -> bool:
-    return isinstance(type, ir.TensorType) and type.device == ir.CPU and type.dtype is ir.DType.F32
+def _is_plain(value: ir.Value) -> bool:
+    return ir.is_tensor(value) and value.type.device == ir.CPU and value.type.dtype is ir.DType.F32

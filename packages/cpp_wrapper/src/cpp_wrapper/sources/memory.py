@@ -23,17 +23,18 @@ def allocate(step: steps.Allocate, scope: FunctionScope) -> None:
         kind = storage.space.kind.value
         raise scope.error(
             "CPP503",
-            f"a storage in {kind} memory: libraries have plain memory, pinned memory for GPUs, and that of groups",
+            f"a storage in {kind} memory: libraries have plain memory, pinned memory for GPUs, and memory of "
+            "groups",
         )
     most = _DEVICE_ALIGNMENT if place else ir.DEFAULT_ALIGNMENT
     if storage.alignment > most:
         raise scope.error("CPP503", f"memory aligned to {storage.alignment} bytes: torch aligns to {most}")
     layout = scope.layout(step.type)
-    made = scope.bind(step.result)
+    handle = scope.bind(step.result)
     function = "allocate_pinned" if pinned else "allocate"
-    scope.line(f"{function}({made}, {layout}, {dtype_text(step.type.dtype)}{place});")
+    scope.line(f"{function}({handle}, {layout}, {dtype_text(step.type.dtype)}{place});")
     if step.zero:
-        scope.line(f"zero({made});")
+        scope.line(f"zero({handle});")
 
 
 _GROUP_OPERATORS = {
@@ -56,11 +57,11 @@ def _allocate_shared(step: steps.Allocate, scope: FunctionScope) -> None:
     length = len(group.encode("utf-8", "surrogatepass"))
     memory = f"{{{cpp_string(name)}, {device}, {cpp_string(group)}, {length}, {space.alloc_id}u}}"
     layout, dtype = scope.layout(step.type), dtype_text(step.type.dtype)
-    made = scope.bind(step.result)
-    scope.line(f"allocate_shared({made}, {module.shared_places}, {memory}, {layout}, {dtype});")
+    handle = scope.bind(step.result)
+    scope.line(f"allocate_shared({handle}, {module.shared_places}, {memory}, {layout}, {dtype});")
     module.shared_places += 1
     if step.zero:
-        scope.line(f"zero({made});")
+        scope.line(f"zero({handle});")
 
 
 def zero(step: steps.Zero, scope: FunctionScope) -> None:
@@ -85,18 +86,18 @@ def same(step: steps.Same, scope: FunctionScope) -> None:
     """Moves the handle if the source ends here, otherwise creates a second one."""
     source = scope.handle(step.source)
     moves = step.source in step.ends and step.source in scope.live
-    made = scope.bind(step.result)
+    handle = scope.bind(step.result)
     if moves:
         del scope.live[step.source]
-    scope.line(f"{made} = {'take' if moves else 'same'}({source});")
+    scope.line(f"{handle} = {'take' if moves else 'same'}({source});")
     scope.end(step.ends)
 
 
 def window(step: steps.Window, scope: FunctionScope) -> None:
     """Writes a view of the same element type."""
     source, layout = scope.handle(step.source), scope.layout(step.result.type)
-    made = scope.bind(step.result)
-    scope.line(f"window({made}, {source}, {layout}, {scope.number(step.offset)});")
+    handle = scope.bind(step.result)
+    scope.line(f"window({handle}, {source}, {layout}, {scope.number(step.offset)});")
     scope.end(step.ends)
 
 
@@ -104,9 +105,9 @@ def byte_window(step: steps.ByteWindow, scope: FunctionScope) -> None:
     """Writes a view of bytes."""
     type = step.result.type
     source, layout = scope.handle(step.source), scope.layout(type)
-    made = scope.bind(step.result)
+    handle = scope.bind(step.result)
     offset = scope.number(step.offset)
-    scope.line(f"byte_window({made}, {source}, {dtype_text(type.dtype)}, {layout}, {offset});")
+    scope.line(f"byte_window({handle}, {source}, {dtype_text(type.dtype)}, {layout}, {offset});")
     scope.end(step.ends)
 
 

@@ -38,8 +38,8 @@ def number_text(e: Expr, leaf: Callable[[Expr], str], ranges: Ranges) -> str:
     """
     if e.op is None:
         return to_cpp(e, leaf)
-    known = {**int64_symbols(e), **ranges}
-    is_narrow = _is_narrow(e, lambda part: bounds(part, known))
+    symbols = {**int64_symbols(e), **ranges}
+    is_narrow = _is_narrow(e, lambda part: bounds(part, symbols))
     text = to_cpp(e, leaf if is_narrow else partial(_wide_leaf, leaf))
     return f"Int({text})" if e.kind is SymKind.INT and not (is_narrow and _is_sum(e)) else text
 
@@ -63,8 +63,8 @@ def _is_narrow(e: Expr, bounds_of: Callable[[Expr], Interval]) -> bool:
     def fits(part: Expr) -> bool:
         if part.op is None or part.kind is not SymKind.INT:
             return _is_narrow(part, bounds_of)
-        found = bounds_of(part)
-        return found.low >= -_GREATEST and found.high <= _GREATEST and _is_narrow(part, bounds_of)
+        interval = bounds_of(part)
+        return interval.low >= -_GREATEST and interval.high <= _GREATEST and _is_narrow(part, bounds_of)
 
     if e.op is None:
         return True

@@ -15,14 +15,14 @@ def operator_call(
 ) -> steps.CallOperator:
     """Returns the call for a launch. The verifier has checked that each argument without default is given."""
     operator = ir.ExternInfo.of(ir.ExternDef(schema=kernel.schema))
-    given = {name: _constant(value) for name, value in kernel.constants}
-    given |= {param.name: value for param, value in zip(kernel.params, values, strict=True)}
+    inputs = {name: _constant(value) for name, value in kernel.constants}
+    inputs |= {param.name: value for param, value in zip(kernel.params, values, strict=True)}
     arguments = tuple(
         steps.Argument(
             schema=schema,
-            value=given[schema.name] if schema.name in given else default_value(schema),
-            given=steps.Given.KEYWORD if schema.name in given else steps.Given.DEFAULT,
-            is_default=schema.name not in given,
+            value=inputs[schema.name] if schema.name in inputs else default_value(schema),
+            given=steps.Given.KEYWORD if schema.name in inputs else steps.Given.DEFAULT,
+            is_default=schema.name not in inputs,
         )
         for schema in operator.schema.args
     )
@@ -30,6 +30,10 @@ def operator_call(
 
 
 def _constant(value: ir.OperatorConstant) -> ir.Arg:
-    if isinstance(value, tuple):
-        return tuple(map(as_expr, value))
-    return as_expr(value) if isinstance(value, bool | int | float) else value
+    match value:
+        case tuple():
+            return tuple(map(as_expr, value))
+        case bool() | int() | float():
+            return as_expr(value)
+        case _:
+            return value

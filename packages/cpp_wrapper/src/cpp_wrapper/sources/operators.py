@@ -155,7 +155,7 @@ def _device_type(step: CallStep, scope: FunctionScope) -> str:
     for argument in step.arguments:
         values += argument.value if isinstance(argument.value, tuple) else [argument.value]
     devices = [v for v in values if isinstance(v, ir.Device)]
-    devices += [v.type.device for v in values if isinstance(v, ir.Value) and ir.is_tensor(v)]
+    devices += [v.type.device for v in values if ir.is_tensor(v)]
     types = {"cuda" if scope.on_gpu(device) else "cpu" for device in devices} or {"cpu"}
     return types.pop() if len(types) == 1 else ""
 
@@ -210,16 +210,17 @@ def _shim_argument(type: str, value: ir.Arg, scope: FunctionScope) -> list[str]:
 
 
 def _shim_scalar(base: str, value: ir.Arg, scope: FunctionScope) -> str:
-    if base in ("str", "Any") and isinstance(value, str):  # Any: a group, which the shim accepts by name
-        return cpp_string(value)
-    if isinstance(value, Expr):
-        if base in ("Scalar", "float"):
+    match base, value:
+        case "str" | "Any", str():  # Any: a group, which the shim accepts by name
+            return cpp_string(value)
+        case "Scalar" | "float", Expr():
             return scope.real(value)
-        if base == "bool":
+        case "bool", Expr():
             return scope.truth(value)
-        if base in ("int", "SymInt"):
+        case "int" | "SymInt", Expr():
             return f"raw({scope.number(value)})"
-    return _enumeration(value, scope)
+        case _:
+            return _enumeration(value, scope)
 
 
 def _shim_list(base: str, inner: bool, optional: bool, value: ir.Arg, scope: FunctionScope) -> list[str]:
@@ -253,11 +254,11 @@ def _tensor(value: ir.Arg, scope: FunctionScope) -> str:
         return scope.handle(value)
     step = scope.step
     assert isinstance(step, steps.CallOperator | steps.StartCollective)
-    made = number_tensor(value, step, scope)
-    if not made:
+    handle = number_tensor(value, step, scope)
+    if not handle:
         raise _refused(step, f"no tensor means the same as the number {value}", scope)
-    scope.numbers_made.append(made)
-    return made
+    scope.numbers_made.append(handle)
+    return handle
 
 
 def _on_gpu(value: ir.Arg, scope: FunctionScope) -> bool:

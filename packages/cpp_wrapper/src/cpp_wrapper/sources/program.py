@@ -71,11 +71,11 @@ def emit_sources(artifact: Artifact, analyses: Analyses | None, options: CppOpti
     _check_signature(artifact.signature)
     lowering = LoweringOptions(persistent_buffers=options.persistent_buffers, keep_windows=True)
     coded = with_code(artifact, options.archs)
-    given = Analyses.of(coded.program, analyses)
+    memo = Analyses.of(coded.program, analyses)
     if options.persistent_buffers:
-        given = given.after(with_persistent_pools(coded.program, given))
-        coded = dataclasses.replace(coded, program=given.program)
-    plan = lower(coded, lowering, given)
+        memo = memo.after(with_persistent_pools(coded.program, memo))
+        coded = dataclasses.replace(coded, program=memo.program)
+    plan = lower(coded, lowering, memo)
     _check_parameters(plan)
     levels = levels_of(plan.kernels)
     units, texts = kernel_units(levels.values())
@@ -206,11 +206,12 @@ def _description(module: ProgramScope, handles: int, blobs: int, persistent: int
     function = plan.main.function
     names = sum(len(constant.names) or 1 for constant in plan.program.constants)
     counts = f"{len(function.params)}, {len(function.returns.values)}, {blobs}, {names}, {handles}"
+    make_persistent = "program::make_persistent" if persistent else "nullptr"
     return [
         "extern const wir::Program wir_program{",
         f"    {counts},",
         "    program::kBlobs, program::kConstants, &program::kConvention, program::load, program::run_main,",
-        f"    program::kInstructions, {persistent}, {'program::make_persistent' if persistent else 'nullptr'},",
+        f"    program::kInstructions, {persistent}, {make_persistent},",
         *(["    &program::kGpu,"] if module.gpu else []),
         "};",
     ]
@@ -257,13 +258,13 @@ def _operator(extern: ir.ExternDef) -> dict[str, object]:
 
 
 def _result_kind(value: object) -> str:
-    if value is None:
-        return "none"
-    if isinstance(value, Expr):
-        return value.kind.value
-    if isinstance(value, ir.Value) and ir.is_scalar(value):
-        return value.type.kind.value
-    return "tensor"
+    match value:
+        case None:
+            return "none"
+        case Expr(kind=kind) | ir.Value(type=ir.ScalarType(kind=kind)):
+            return str(kind.value)
+        case _:
+            return "tensor"
 
 
 def _check_parameters(plan: Plan) -> None:
@@ -272,10 +273,8 @@ def _check_parameters(plan: Plan) -> None:
     """
     devices = (ir.CPU, plan.program.target.device)
     for param in plan.main.function.params:
-        type = param.value.type
-        if not isinstance(type, ir.ScalarType) and not (
-            isinstance(type, ir.TensorType) and type.device in devices
-        ):
+        value = param.value
+        if not ir.is_scalar(value) and not (ir.is_tensor(value) and value.type.device in devices):
             where = " or ".join(dict.fromkeys(map(str, devices)))
             raise EmitError(
                 "CPP503", f"parameter %{param.value.name} is neither a number nor a tensor on {where}"

@@ -34,19 +34,31 @@ _BINARY = (
     ),
     *("ne", "remainder", "masked_fill", "fill", "lerp"),
 )
+_POLYNOMIALS = (
+    *(f"{kind}_polynomial_{letter}" for kind in ("chebyshev", "shifted_chebyshev") for letter in "tuvw"),
+    *("hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p"),
+)
 TENSOR_OVERLOADS: Mapping[str, str] = {
     **{f"aten::{name}.Scalar": f"aten::{name}.Tensor" for name in _BINARY},
-    **{f"aten::{name}.Scalar_Tensor": f"aten::{name}.Tensor" for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "remainder")},
-    **{f"aten::bitwise_{side}_shift.Tensor_Scalar": f"aten::bitwise_{side}_shift.Tensor" for side in ("left", "right")},
-    **{f"aten::bitwise_{side}_shift.Scalar_Tensor": f"aten::bitwise_{side}_shift.Tensor" for side in ("left", "right")},
-    **{f"aten::special_{name}.{which}_scalar": f"aten::special_{name}" for name in ("zeta", "xlog1py", "xlogy") for which in ("other", "self")},
     **{
-        f"aten::special_{name}_polynomial_{letter}.{which}_scalar": f"aten::special_{name}_polynomial_{letter}"
-        for name, letters in (("chebyshev", "tuvw"), ("shifted_chebyshev", "tuvw"), ("hermite", "h"), ("laguerre", "l"), ("legendre", "p"))
-        for letter in letters
+        f"aten::{name}.Scalar_Tensor": f"aten::{name}.Tensor"
+        for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "remainder")
+    },
+    **{
+        f"aten::bitwise_{side}_shift.{kinds}": f"aten::bitwise_{side}_shift.Tensor"
+        for side in ("left", "right")
+        for kinds in ("Tensor_Scalar", "Scalar_Tensor")
+    },
+    **{
+        f"aten::special_{name}.{which}_scalar": f"aten::special_{name}"
+        for name in ("zeta", "xlog1py", "xlogy")
+        for which in ("other", "self")
+    },
+    **{
+        f"aten::special_{name}.{which}_scalar": f"aten::special_{name}"
+        for name in _POLYNOMIALS
         for which in ("x", "n")
     },
-    **{f"aten::special_hermite_polynomial_he.{which}_scalar": "aten::special_hermite_polynomial_he" for which in ("x", "n")},
     **{f"aten::xlogy.Scalar_{which}": "aten::xlogy.Tensor" for which in ("Self", "Other")},
     "aten::div.Scalar_mode": "aten::div.Tensor_mode",
     "aten::float_power.Scalar": "aten::float_power.Tensor_Tensor",
@@ -107,8 +119,8 @@ def keeps_meaning(step: steps.CallOperator | steps.StartCollective) -> bool:
         return True
     if step.operator.extern.name not in _CONVERTING:
         return False
-    given = {a.schema.name: a.value for a in step.arguments}
-    if given.get("dtype", ir.DType.I64) is None:
+    values = {a.schema.name: a.value for a in step.arguments}
+    if values.get("dtype", ir.DType.I64) is None:
         return False
     numbers = [
         a.value for a in step.arguments if a.schema.type.startswith("Scalar") and a.schema.name != "dtype"
@@ -126,7 +138,7 @@ def _tensors(step: steps.CallOperator | steps.StartCollective) -> list[ir.Tensor
     types: list[ir.TensorType] = []
     for argument in step.arguments:
         values = argument.value if isinstance(argument.value, tuple) else (argument.value,)
-        types += [v.type for v in values if isinstance(v, ir.Value) and ir.is_tensor(v)]
+        types += [v.type for v in values if ir.is_tensor(v)]
     return types
 
 
@@ -144,17 +156,22 @@ class _Number:
     order: int
 
 
+def _order(value: ir.Arg) -> int | None:
+    match value:
+        case ir.Complex():
+            return 3
+        case Expr():
+            return _ORDER[value.kind]
+        case _:
+            return None
+
+
 def _number(value: ir.Arg, beside: Sequence[ir.TensorType]) -> _Number | None:
     """Returns the element type with which a tensor without dimensions promotes as the number; None if
     none does.
     """
-    if isinstance(value, ir.Complex):
-        order = 3
-    elif isinstance(value, Expr):
-        order = _ORDER[value.kind]
-    else:
-        return None
-    if not beside:
+    order = _order(value)
+    if order is None or not beside:
         return None
     highest = max(_category(t.dtype) for t in beside)
     if order > highest:
@@ -180,8 +197,8 @@ def wide_number(value: ir.Arg, scope: FunctionScope) -> str:
     """Writes a number as a tensor of the widest type of its kind and returns its handle; '' for other
     values.
     """
-    order = 3 if isinstance(value, ir.Complex) else _ORDER[value.kind] if isinstance(value, Expr) else -1
-    return _write_number(value, _Number(_WIDEST[order], order), scope) if order >= 0 else ""
+    order = _order(value)
+    return "" if order is None else _write_number(value, _Number(_WIDEST[order], order), scope)
 
 
 def is_whole(dtype: ir.DType) -> bool:

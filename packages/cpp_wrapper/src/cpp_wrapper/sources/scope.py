@@ -289,7 +289,7 @@ class FunctionScope:
 
     @property
     def is_captured(self) -> bool:
-        """Whether the function may run during a capture."""
+        """True if the function may run during a capture."""
         return self.plan.name in self.module.graphed.parts
 
     def place(self, device: ir.Device) -> str:

@@ -10,8 +10,9 @@ from cpp_wrapper.sources.scope import TEXTS
 from wrapper_ir import ir
 
 C_TYPES: Mapping[str, str] = {
-    "Tensor": "AtenTensorHandle", "bool": "int32_t", "int": "int64_t", "SymInt": "int64_t", "Scalar": "double",
-    "float": "double", "str": "const char*", "Layout": "int32_t", "MemoryFormat": "int32_t", "ScalarType": "int32_t",
+    "Tensor": "AtenTensorHandle", "str": "const char*", "bool": "int32_t",
+    "int": "int64_t", "SymInt": "int64_t", "Scalar": "double", "float": "double",
+    "Layout": "int32_t", "MemoryFormat": "int32_t", "ScalarType": "int32_t",
 }  # fmt: skip
 _AGNOSTIC = "aoti_torch_aten_"
 _TYPE = re.compile(r"(\w+)(\?)?(\[\d*\])?(\?)?")

@@ -14,7 +14,7 @@ from torch import fx
 from fx_converter import targets
 from fx_converter.effects import does_more
 from fx_converter.graph.scope import Callee, FunctionScope
-from fx_converter.nodes import Argument, Target
+from fx_converter.nodes import Argument, Target, fake_of
 from wrapper_ir import ir
 from wrapper_ir_lowering import FunctionPlan
 from wrapper_ir_lowering.steps import Call, Loop, Return, Switch
@@ -62,7 +62,7 @@ def switch(step: Switch, scope: FunctionScope) -> None:
     """Calls `cond` for a bool, else `targets.switch`. All branches take the symbols that any of them
     captures."""
     index = scope.argument(step.index)
-    if isinstance(step.index, ir.Value) and ir.is_tensor(step.index):
+    if ir.is_tensor(step.index):
         index = _scalar(scope.value(step.index), step.index.type, scope)
     fakes = [scope.fake(result) for result in step.results]
     captures = _captures(*step.branches)
@@ -121,17 +121,10 @@ def return_(step: Return, scope: FunctionScope) -> None:
     if scope.callee.condition:
         (value,) = step.values
         condition = scope.argument(value)
-        if isinstance(value, ir.Value) and ir.is_tensor(value):
+        if ir.is_tensor(value):
             condition = _scalar(scope.value(value), value.type, scope)
-        scope.node(
-            "output",
-            "output",
-            (condition,),
-            {},
-            "output",
-            condition.meta["val"] if isinstance(condition, fx.Node) else condition,
-        )
+        scope.node("output", "output", (condition,), {}, "output", fake_of(condition))
         return
     results = tuple(scope.argument(value) for value in step.values)
-    vals = tuple(x.meta["val"] if isinstance(x, fx.Node) else x for x in results)
+    vals = tuple(map(fake_of, results))
     scope.node("output", "output", (results,), {}, "output", vals)

@@ -85,11 +85,12 @@ class FakeValues:
         hint = declared.hint if backed else None
         match declared.kind:
             case SymKind.INT:
-                return SymInt(SymNode(symbol, env, int, hint))  # type: ignore[no-untyped-call]  # torch leaves it so
+                return SymInt(SymNode(symbol, env, int, hint))  # type: ignore[no-untyped-call]  # torch's
             case SymKind.FLOAT:
-                return SymFloat(SymNode(symbol, env, float, hint))  # type: ignore[no-untyped-call]  # torch leaves it so
+                return SymFloat(SymNode(symbol, env, float, hint))  # type: ignore[no-untyped-call]  # torch's
             case SymKind.BOOL:
-                return SymBool(SymNode(sympy.Eq(symbol, 1), env, bool, hint))  # type: ignore[no-untyped-call]  # torch leaves it so
+                node = SymNode(sympy.Eq(symbol, 1), env, bool, hint)
+                return SymBool(node)  # type: ignore[no-untyped-call]  # torch's
 
     def _torch_name(self, declared: ir.SymbolDef, backed: bool) -> str:
         """Returns the symbol's name in torch, which derives the kind of a symbol from the prefix of its name

@@ -17,7 +17,7 @@ from fx_converter.graph.metadata import FakeValues
 from fx_converter.graph.names import Names
 from fx_converter.graph.numbers import Calculator
 from fx_converter.kernels import KernelCalls, KernelTargets
-from fx_converter.nodes import Argument, Symbolic, Target
+from fx_converter.nodes import Argument, Symbolic, Target, fake_of
 from fx_converter.state import Paths, is_path
 from fx_converter.targets.symbolic import Function
 from wrapper_ir import ir
@@ -136,14 +136,13 @@ class FunctionScope:
         by_position = itertools.groupby(self.plan.steps, key=lambda step: step.at.position)
         self._steps = {position: tuple(steps) for position, steps in by_position}
         for step in self.plan.steps:
-            if isinstance(step, Unpack):
-                self.unpacks.setdefault(step.source, []).append(step)
-            elif (
-                isinstance(step, Define)
-                and isinstance(step.expr, ir.Item)
-                and isinstance(step.expr.value, ir.Value)
-            ):
-                self.items.setdefault(step.expr.value, step.symbol)
+            match step:
+                case Unpack(source=source):
+                    self.unpacks.setdefault(source, []).append(step)
+                case Define(expr=ir.Item(value=ir.Value() as value), symbol=symbol):
+                    self.items.setdefault(value, symbol)
+                case _:
+                    pass
 
     @property
     def op(self) -> ir.Op:
@@ -319,7 +318,7 @@ class FunctionScope:
                 result = None
             if isinstance(result, int | float):
                 return result
-        values = [arg.meta["val"] if isinstance(arg, fx.Node) else arg for arg in args]
+        values = [fake_of(arg) for arg in args]
         is_named = target in (
             targets.partial_call,
             targets.total_call,
@@ -350,7 +349,8 @@ class FunctionScope:
         return ConvertError(
             "FX106",
             f"a graph must not have {type(op).__name__}\n{self._place()}",
-            hint="FxOptions.forbid and the compiler's lowerings say so; change the model, or convert without them",
+            hint="FxOptions.forbid and the compiler's lowerings say so; change the model, or convert without "
+            "them",
         )
 
     def not_supported(self, code: str, what: str, hint: str) -> NotSupportedError:

@@ -14,13 +14,19 @@ from wrapper_ir_runtime import refuse_tracers
 
 @dataclass(frozen=True, eq=False)
 class LoadedTarget:
-    """A loaded kernel with the attributes that torch.fx reads from a function. `launch` is the fastest entry."""
+    """A loaded kernel with the attributes that torch.fx reads from a function.
+
+    `launch` is the fastest entry.
+    """
 
     launch: LoadedKernel
     name: str
     hash: str
     _schema: torch.FunctionSchema = field(repr=False)
-    """The schema, with the arguments that the kernel writes, under the name that torch's passes read from targets."""
+    """The schema, with the arguments that the kernel writes.
+
+    torch's passes read it under this name from targets.
+    """
 
     @property
     def schema(self) -> torch.FunctionSchema:

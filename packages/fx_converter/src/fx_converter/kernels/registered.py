@@ -55,7 +55,8 @@ def operator_name(kernel: ir.KernelDef, hash: str, target: ir.Target) -> str:
 def _register(name: str, schema: str, launch: LoadedKernel) -> None:
     library = _library()
     library.define(schema)  # type: ignore[no-untyped-call]  # torch leaves it so
-    library.impl(name, launch_with(launch), "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]  # torch leaves it so
+    run = launch_with(launch)
+    library.impl(name, run, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]  # torch's
     torch.library.register_fake(f"{NAMESPACE}::{name}", _nothing, lib=library)
 
 

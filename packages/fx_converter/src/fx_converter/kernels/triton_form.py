@@ -146,7 +146,10 @@ def _entered(key: _Key) -> tuple[int, int]:
 
 @cache
 def _function(key: _Key) -> Any:  # Any: a function of Triton
-    """Returns the function of the kernel's source. Triton reads the source from `linecache`, without a file."""
+    """Returns the function of the kernel's source.
+
+    Triton reads the source from `linecache`, without a file.
+    """
     kernel, hash = key.form.kernel, key.form.hash
     file = f"<wrapper_ir triton kernel {hash}>"
     linecache.cache[file] = (len(kernel.source), None, kernel.source.splitlines(True), file)

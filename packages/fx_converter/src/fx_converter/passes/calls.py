@@ -33,16 +33,19 @@ _LAYOUT: frozenset[object] = frozenset(
 _WINDOWS: frozenset[object] = frozenset({FAST_VIEW, targets.window, _aten.as_strided.default})
 _READERS: frozenset[object] = frozenset(
     {
-        targets.align, targets.assert_expr, targets.assert_finite, targets.assert_layout, targets.assert_alignment,
-        targets.check_agreement, targets.check_groups, targets.check_inputs, targets.check_apart, targets.check_result, targets.check_storages, targets.check_written, targets.comment, targets.follow, targets.free, targets.same, targets.save_tensor,
-        targets.show_line, targets.show_number, targets.show_tensor, targets.unshared, operator.getitem,
+        targets.align, targets.assert_expr, targets.assert_finite, targets.assert_layout,
+        targets.assert_alignment, targets.check_agreement, targets.check_groups, targets.check_inputs,
+        targets.check_apart, targets.check_result, targets.check_storages, targets.check_written,
+        targets.comment, targets.follow, targets.free, targets.same, targets.save_tensor, targets.show_line,
+        targets.show_number, targets.show_tensor, targets.unshared, operator.getitem,
     }
 )  # fmt: skip
 """Functions that write nothing, and whose results may alias their arguments."""
 _ORDER: frozenset[object] = frozenset(
     {
-        targets.barrier, targets.enter_device, targets.enter_memory_pool, targets.enter_profile, targets.enter_stream,
-        targets.exit_device, targets.exit_scope, targets.exit_stream, targets.record_event, targets.sync_event, targets.wait_event,
+        targets.barrier, targets.enter_device, targets.enter_memory_pool, targets.enter_profile,
+        targets.enter_stream, targets.exit_device, targets.exit_scope, targets.exit_stream,
+        targets.record_event, targets.sync_event, targets.wait_event,
     }
 )  # fmt: skip
 _EMPTY: frozenset[object] = frozenset({EMPTY_REGISTERED, EMPTY_SYMMETRIC, *FAST_EMPTY.values()})
@@ -77,8 +80,9 @@ def kind_of(node: fx.Node) -> CallKind:
     if target in _NUMBERS:
         numbers = all(is_number(x) for x in (node, *node.all_input_nodes))
         return CallKind.NUMBER if numbers else CallKind.OTHER
-    if isinstance(target, torch._ops.OpOverload) and not is_impure(target) and "empty" not in target.name():  # type: ignore[no-untyped-call]  # torch leaves it so
-        return CallKind.BYTES
+    if isinstance(target, torch._ops.OpOverload) and not is_impure(target):
+        name = target.name()  # type: ignore[no-untyped-call]  # torch's
+        return CallKind.OTHER if "empty" in name else CallKind.BYTES
     return CallKind.OTHER
 
 
@@ -115,9 +119,13 @@ def written(node: fx.Node) -> list[fx.Node]:
 
 
 def _schema(target: Target | str) -> torch.FunctionSchema | None:
-    if isinstance(target, LoadedTarget):
-        return target.schema
-    return target._schema if isinstance(target, torch._ops.OpOverload) else None
+    match target:
+        case LoadedTarget():
+            return target.schema
+        case torch._ops.OpOverload():
+            return target._schema
+        case _:
+            return None
 
 
 def _bound(schema: torch.FunctionSchema, node: fx.Node) -> list[tuple[torch.Argument, Argument]]:

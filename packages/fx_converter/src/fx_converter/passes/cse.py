@@ -7,7 +7,7 @@ from collections.abc import Hashable
 import torch
 from torch import fx
 
-from fx_converter.nodes import Argument
+from fx_converter.nodes import Argument, graph_modules
 from fx_converter.passes.calls import CallKind, is_number, is_tensor, kind_of
 from fx_converter.passes.memory import Memory
 
@@ -24,8 +24,8 @@ def cse(module: fx.GraphModule) -> bool:
     of nodes.
     """
     changed = False
-    for each in module.modules():
-        if isinstance(each, fx.GraphModule) and _Merger(each.graph).run():
+    for each in graph_modules(module):
+        if _Merger(each.graph).run():
             each.recompile()
             changed = True
     return changed

@@ -72,10 +72,11 @@ class WindowBounds:
         if count is None:
             return
         start = source.start + offset
-        if start < 0 or (count and start + count * itemsize > source.nbytes):
+        end = start + count * itemsize
+        if start < 0 or (count and end > source.nbytes):
             raise SavedGraphError(
                 "FX205",
-                f"node {node.name} is a window of bytes {start} to {start + count * itemsize} of {source.nbytes}",
+                f"node {node.name} is a window of bytes {start} to {end} of {source.nbytes}",
                 hint="correct its sizes, strides and offset before saving the graph",
             )
         self._memories[node] = _Memory(source.nbytes, start, itemsize)

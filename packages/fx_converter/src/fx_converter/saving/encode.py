@@ -83,24 +83,23 @@ def _unnamed(node: fx.Node, what: str, hint: str) -> SavedGraphError:
 
 
 def _target(node: fx.Node) -> dict[str, str]:
-    target = node.target
-    if isinstance(target, LoadedTarget):
-        return {"kernel": target.hash, "form": "direct"}
-    if isinstance(target, torch._ops.OpOverload):
-        if target.namespace == NAMESPACE and "kernel_hash" in node.meta:
+    target, has_kernel = node.target, "kernel_hash" in node.meta
+    match target:
+        case LoadedTarget():
+            return {"kernel": target.hash, "form": "direct"}
+        case torch._ops.OpOverload(namespace=namespace) if namespace == NAMESPACE and has_kernel:
             return {"kernel": node.meta["kernel_hash"], "form": "hop"}
-        return {"operator": _operator_name(target, node)}
-    if target is triton_kernel_wrapper_mutation and "kernel_hash" in node.meta:
-        return {"kernel": node.meta["kernel_hash"], "form": "triton"}
-    if isinstance(target, torch._ops.HigherOrderOperator):
-        return {"higher_order": target.name()}  # type: ignore[no-untyped-call]  # torch leaves it so
-    if callable(target) and target in NAMES_OF_FUNCTIONS:
-        return {"function": NAMES_OF_FUNCTIONS[target]}
-    raise _unnamed(
-        node,
-        f"{getattr(target, '__name__', target)!r}",
-        "register it as an operator (torch.library), and call that",
-    )
+        case torch._ops.OpOverload():
+            return {"operator": _operator_name(target, node)}
+        case _ if target is triton_kernel_wrapper_mutation and has_kernel:
+            return {"kernel": node.meta["kernel_hash"], "form": "triton"}
+        case torch._ops.HigherOrderOperator():
+            return {"higher_order": target.name()}  # type: ignore[no-untyped-call]  # torch's
+        case _ if callable(target) and target in NAMES_OF_FUNCTIONS:
+            return {"function": NAMES_OF_FUNCTIONS[target]}
+        case _:
+            name = f"{getattr(target, '__name__', target)!r}"
+            raise _unnamed(node, name, "register it as an operator (torch.library), and call that")
 
 
 def _operator_name(target: OpOverload, node: fx.Node) -> str:

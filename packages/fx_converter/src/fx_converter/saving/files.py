@@ -77,7 +77,7 @@ class _Saver:
         self.origin = origin
         self.graphs: list[Mapping[str, Encoded]] = []
         self._modules: dict[int, int] = {}
-        self._names = {id(held): value.name for value, held in origin.constants.items()}
+        self._names = {id(data): value.name for value, data in origin.constants.items()}
         self._types = {value.name: value.type for value in origin.constants}
         self._used_names = {*self._types}
         self._tensors: dict[str, Tensor] = {}
@@ -120,11 +120,11 @@ class _Saver:
         moved = moved_windows(origin.program, self.origin.constants)
         constants: list[ir.Constant] = []
         for constant in origin.program.constants:
-            held = self.origin.constants[constant.value]
+            current = self.origin.constants[constant.value]
             if constant.value in moved:
                 constant = dataclasses.replace(constant, storage="", offset=0)
-            if isinstance(held, Tensor) and _is_like(held, constant.value.type):
-                content = _data(held)
+            if isinstance(current, Tensor) and _is_like(current, constant.value.type):
+                content = _data(current)
                 data[constant.data_name] = placed(content, constant, data.get(constant.data_name))
                 constant = dataclasses.replace(constant, data_hash=content.sha256())
             constants.append(constant)

@@ -89,7 +89,7 @@ def assert_alignment(x: Tensor, alignment: int, message: str = "") -> None:
 def assert_expr(condition: bool | torch.SymBool, message: str, text: str) -> None:
     """Raises ExecutionError WIR920 unless the condition is true; `text` is its expression."""
     if isinstance(condition, torch.SymBool):  # in a trace, this becomes a check of the new graph
-        torch._check(condition, lambda: f"{message}: {text}")  # type: ignore[no-untyped-call]  # torch leaves it so
+        torch._check(condition, lambda: f"{message}: {text}")  # type: ignore[no-untyped-call]  # torch's
     elif not condition:
         fail_assertion(message, text)
 

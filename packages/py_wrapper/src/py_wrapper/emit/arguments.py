@@ -172,7 +172,10 @@ def _declared(signature: ir.Signature, names: Namer) -> Iterator[Argument]:
 
 
 def _argument(parameter: ir.Parameter, names: Namer, place: int, spec: ir.TreeSpec | None) -> Argument:
-    """Returns a parameter with its own name, which callers may use, unless `forward` uses that name itself."""
+    """Returns a parameter.
+
+    It keeps its name, which callers may use, unless `forward` itself uses that name.
+    """
     name = parameter.name
     if not is_python_name(name) or (name in _USED and parameter.kind is ir.ParameterKind.KEYWORD):
         raise EmitError("PY102", f"{name!r} cannot be the name of a parameter")

@@ -54,7 +54,8 @@ def _example(type: ir.Type, variables: dict[str, str], scope: ModuleScope) -> st
                 tuple_text([to_python(e, lambda s: variables[_symbol(s)]) for e in part])
                 for part in (type.sizes, type.strides)
             )
-            text = f"{scope.helper(Helper.EXAMPLE)}({sizes}, {strides}, torch.{type.dtype.torch_name}, generator)"
+            layout = f"{sizes}, {strides}, torch.{type.dtype.torch_name}"
+            text = f"{scope.helper(Helper.EXAMPLE)}({layout}, generator)"
             return text if type.device.type == "cpu" else f"{text}.to({python_string(str(type.device))})"
         case ir.ScalarType(kind=kind):
             return _SCALARS[kind]

@@ -26,9 +26,8 @@ def write_header(
         f"for {python_docstring(str(program.target.device))}, {ops} ops."
     )
     out.line()
-    out.line(
-        f"Emitted by py_wrapper {_version()}. Runs on its own: `python {python_docstring(name)}.py --repeat 100 --profile`."
-    )
+    command = f"python {python_docstring(name)}.py --repeat 100 --profile"
+    out.line(f"Emitted by py_wrapper {_version()}. Runs on its own: `{command}`.")
     rows = list(_rows(artifact, scope, kernels))
     if rows:
         out.line()

@@ -46,7 +46,8 @@ def _description(want: Input) -> str:
     more += f", apart={_ints(want.apart)}" if want.apart else ""
     return (
         f"TensorInput(name={name}, text={python_string(want.text)}, dtype={python_string(want.dtype)}, "
-        f"device={python_string(want.device)}, sizes={_ints(want.sizes)}, strides={_ints(want.strides)}{more})"
+        f"device={python_string(want.device)}, sizes={_ints(want.sizes)}, "
+        f"strides={_ints(want.strides)}{more})"
     )
 
 

@@ -103,9 +103,8 @@ class _Forward:
                 if children:
                     self.out.line(f"{head}{values}{',' if len(children) == 1 else ''}")
             case ir.TreeKind.DATACLASS:
-                self.out.line(
-                    f"{self.scope.runtime('expect_class')}({python_string(name)}, {name}, {self._class(spec)})"
-                )
+                expect = self.scope.runtime("expect_class")
+                self.out.line(f"{expect}({python_string(name)}, {name}, {self._class(spec)})")
                 if children:
                     values = ", ".join(python_attribute(name, key) for key in spec.keys)
                     self.out.line(f"{head}{values}{',' if len(children) == 1 else ''}")
@@ -268,10 +267,10 @@ class _Forward:
     def _subclass(self, spec: ir.SubclassSpec) -> str:
         self.scope.runtime("Subclass")
         self.scope.runtime("SubclassSpec")
+        attributes = tuple_text([python_string(a) for a in spec.attributes])
         inner = (
-            f"SubclassSpec(type_name={python_string(spec.type_name)}, "
-            f"attributes={tuple_text([python_string(a) for a in spec.attributes])}, context={python_string(spec.context)}, "
-            f"sizes={spec.sizes}, strides={spec.strides})"
+            f"SubclassSpec(type_name={python_string(spec.type_name)}, attributes={attributes}, "
+            f"context={python_string(spec.context)}, sizes={spec.sizes}, strides={spec.strides})"
         )
         candidate = spec.type_name.rpartition(":")[2].rpartition(".")[2]
         return self.scope.lookup(candidate, f"Subclass({inner}, {self._caller()}.native)")

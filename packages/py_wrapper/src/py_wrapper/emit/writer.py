@@ -61,7 +61,10 @@ class Writer:
             self.line(f"# {line}")
 
     def tuple(self, head: str, items: Sequence[str]) -> None:
-        """Writes `head` and a tuple of the items, wrapped as by `items`. A single item gets a trailing comma."""
+        """Writes `head` and a tuple of the items, wrapped as by `items`.
+
+        A single item gets a trailing comma.
+        """
         if len(items) == 1 and len(head) + len(items[0]) + 3 + 4 * self._depth <= WIDTH:
             self.line(f"{head}({items[0]},)")
         else:
