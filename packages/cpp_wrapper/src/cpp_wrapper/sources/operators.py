@@ -254,8 +254,7 @@ def _tensor(value: ir.Arg, scope: FunctionScope) -> str:
         return scope.handle(value)
     step = scope.step
     assert isinstance(step, steps.CallOperator | steps.StartCollective)
-    handle = number_tensor(value, step, scope)
-    if not handle:
+    if not (handle := number_tensor(value, step, scope)):
         raise _refused(step, f"no tensor means the same as the number {value}", scope)
     scope.numbers_made.append(handle)
     return handle
