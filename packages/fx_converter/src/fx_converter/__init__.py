@@ -1,12 +1,22 @@
-"""Converts Wrapper IR to torch.fx graphs, which contain every op, can be saved and loaded, and run fast."""
+"""Converts Wrapper IR to torch.fx graphs, which contain every op, can be saved and loaded, and run fast.
 
-from fx_converter.boxed import boxed_call, boxed_source
-from fx_converter.compilers import GraphCompiler
-from fx_converter.converter import convert
-from fx_converter.emitter import EMITTER, FxEmitter, compile
-from fx_converter.options import FxOptions
-from fx_converter.saving import load, save
-from fx_converter.tuning import KernelTuning
+Names are imported on first use: a saved graph needs few of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wrapper_ir.support.lazy import loaded_on_use
+
+if TYPE_CHECKING:
+    from fx_converter.boxed import boxed_call, boxed_source
+    from fx_converter.compilers import GraphCompiler
+    from fx_converter.converter import convert
+    from fx_converter.emitter import EMITTER, FxEmitter, compile
+    from fx_converter.options import FxOptions
+    from fx_converter.saving import load, save
+    from fx_converter.tuning import KernelTuning
 
 __all__ = [
     "EMITTER",
@@ -21,3 +31,20 @@ __all__ = [
     "load",
     "save",
 ]
+
+_HOME = {
+    "EMITTER": "emitter",
+    "FxEmitter": "emitter",
+    "FxOptions": "options",
+    "GraphCompiler": "compilers",
+    "KernelTuning": "tuning",
+    "boxed_call": "boxed",
+    "boxed_source": "boxed",
+    "compile": "emitter",
+    "convert": "converter",
+    "load": "saving",
+    "save": "saving",
+}
+"""The module of each public name; a test compares the keys with `__all__`."""
+
+__getattr__, __dir__ = loaded_on_use(__name__, _HOME)

@@ -5,9 +5,9 @@ Names are loaded when they are first used, so that `import wrapper_ir` costs nex
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from wrapper_ir.support.lazy import loaded_on_use
+
+TYPE_CHECKING = False  # true for type checkers; the module `typing` would be most of the cost of this import
 
 if TYPE_CHECKING:
     from wrapper_ir.analysis.memo import Analyses

@@ -2,18 +2,25 @@
 
 `run_pipeline(program, "derive-frees,plan-memory")` runs passes by name. The class or function of a pass is
 imported from its module.
+
+Names are imported on first use: the import of one pass loads no other.
 """
 
 from __future__ import annotations
 
-from wrapper_ir_passes.pipeline import (
-    describe_passes,
-    parse_pipeline,
-    print_pipeline,
-    run_on_artifact,
-    run_pipeline,
-)
-from wrapper_ir_passes.table import MEMORY_PASSES, PASSES
+from typing import TYPE_CHECKING
+
+from wrapper_ir.support.lazy import loaded_on_use
+
+if TYPE_CHECKING:
+    from wrapper_ir_passes.pipeline import (
+        describe_passes,
+        parse_pipeline,
+        print_pipeline,
+        run_on_artifact,
+        run_pipeline,
+    )
+    from wrapper_ir_passes.table import MEMORY_PASSES, PASSES
 
 __all__ = [
     "MEMORY_PASSES",
@@ -24,3 +31,16 @@ __all__ = [
     "run_on_artifact",
     "run_pipeline",
 ]
+
+_HOME = {
+    "MEMORY_PASSES": "table",
+    "PASSES": "table",
+    "describe_passes": "pipeline",
+    "parse_pipeline": "pipeline",
+    "print_pipeline": "pipeline",
+    "run_on_artifact": "pipeline",
+    "run_pipeline": "pipeline",
+}
+"""The module of each public name; a test compares the keys with `__all__`."""
+
+__getattr__, __dir__ = loaded_on_use(__name__, _HOME)

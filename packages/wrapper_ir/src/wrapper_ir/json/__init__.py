@@ -1,13 +1,20 @@
 """The JSON form: canonical text, without pickle or evaluation.
 
-Its JSON Schemas (draft 2020-12) are in `wrapper_ir/schema`; a test compares these files with the codecs.
+Its JSON Schemas (draft 2020-12) are in `wrapper_ir/schema`; a test compares these files with the codecs. Names are
+imported on first use: other readers of JSON use `decode` without the codecs of programs.
 """
 
-from wrapper_ir.json.program import from_json, program_schema, to_json
-from wrapper_ir.json.signature import signature_from_json, signature_schema, signature_to_json
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wrapper_ir.support.lazy import loaded_on_use
+
+if TYPE_CHECKING:
+    from wrapper_ir.json.program import from_json, program_schema, to_json
+    from wrapper_ir.json.signature import signature_from_json, signature_schema, signature_to_json
 
 __all__ = [
-    "SCHEMAS",
     "from_json",
     "program_schema",
     "signature_from_json",
@@ -16,5 +23,14 @@ __all__ = [
     "to_json",
 ]
 
-SCHEMAS = {"program.schema.json": program_schema, "signature.schema.json": signature_schema}
-"""Generators of the schema files in `wrapper_ir/schema`."""
+_HOME = {
+    "from_json": "program",
+    "program_schema": "program",
+    "signature_from_json": "signature",
+    "signature_schema": "signature",
+    "signature_to_json": "signature",
+    "to_json": "program",
+}
+"""The module of each public name; a test compares the keys with `__all__`."""
+
+__getattr__, __dir__ = loaded_on_use(__name__, _HOME)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
 from importlib import import_module
+
+TYPE_CHECKING = False  # true for type checkers; `import wrapper_ir` loads no module of the library but these
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 
 def loaded_on_use(
@@ -12,15 +15,16 @@ def loaded_on_use(
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Returns `__getattr__` and `__dir__` of a package.
 
-    `home` has the module, relative to the package, of each name. A loaded name becomes an attribute of the
-    package.
+    `home` has the module of each name: relative to the package, or absolute for one of `wrapper_ir`. A loaded
+    name becomes an attribute of the package.
     """
 
     def load(name: str) -> object:
         module = home.get(name)
         if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value: object = getattr(import_module(f"{package}.{module}"), name)  # by the table of the package
+        path = module if module.startswith("wrapper_ir.") else f"{package}.{module}"
+        value: object = getattr(import_module(path), name)  # by the table of the package
         vars(sys.modules[package])[name] = value
         return value
 

@@ -208,8 +208,16 @@ class OpSet:
 
     def __init__(self, classes: Iterable[type[OpBase]]) -> None:
         self.classes = tuple(classes)
-        self.specs = types.MappingProxyType({cls: op_spec(cls) for cls in self.classes})
-        self.by_tag = types.MappingProxyType({spec.tag: spec for spec in self.specs.values()})
+
+    @cached_property
+    def specs(self) -> types.MappingProxyType[type[OpBase], OpSpec]:
+        """Descriptions by class, derived on first use: emitted code needs none."""
+        return types.MappingProxyType({cls: op_spec(cls) for cls in self.classes})
+
+    @cached_property
+    def by_tag(self) -> types.MappingProxyType[str, OpSpec]:
+        """Descriptions by their names in JSON."""
+        return types.MappingProxyType({spec.tag: spec for spec in self.specs.values()})
 
     def __iter__(self) -> Iterator[type[OpBase]]:
         return iter(self.classes)
