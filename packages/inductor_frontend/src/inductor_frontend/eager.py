@@ -32,7 +32,7 @@ def eager_run(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
     *,
-    dynamic_shapes: Any = None,
+    dynamic_shapes: object = None,
     options: CaptureOptions | None = None,
 ) -> EagerRun:
     """Returns the functional graph of a model with these arguments, ready to run.
@@ -88,7 +88,7 @@ class _EagerGraph:
                         if isinstance(part, torch.Tensor | bool | int | float):
                             yield EagerValue(node=node.name, value=part)
 
-    def _input(self, name: str) -> Any:
+    def _input(self, name: str) -> object:
         """Returns a copy of the value of a placeholder, since the graph may write it."""
         role = self._model.roles.get(name)
         value = self._leaves[self._model.flat.leaves[name]] if role is None else role.data

@@ -11,7 +11,7 @@
 | FE107 | the model changes Python objects while it runs, which a program cannot |
 | FE108 | programs for several instruction sets differ in more than the sources of their kernels |
 | FE109 | a node-by-node eager run cannot pass the arguments of the graph |
-| FE110 | an exported program may mix up tensors, because a fake kernel returned its argument as a new tensor |
+| FE110 | an exported program may mix up tensors: a fake kernel returned its argument as a new tensor |
 | FE201 | Inductor wrote a wrapper line that has no typed form here |
 | FE202 | Inductor called a wrapper hook that capture does not support |
 | FE203 | capture does not support an Inductor node class |

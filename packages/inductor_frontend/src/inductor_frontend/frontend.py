@@ -55,7 +55,7 @@ def capture(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any] | None = None,
     *,
-    dynamic_shapes: Any = None,  # Any: the nested form of torch.export
+    dynamic_shapes: object = None,  # the nested form of torch.export
     target: ir.Target | str | None = None,
     options: CaptureOptions | None = None,
     cpu_isas: Sequence[str] = (),
@@ -86,7 +86,7 @@ def _capture(
     model: torch.nn.Module | Callable[..., Any] | ExportedProgram,  # Any: as in `capture`
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
-    dynamic_shapes: Any,
+    dynamic_shapes: object,
     target: ir.Target | str | None,
     options: CaptureOptions,
 ) -> Artifact:

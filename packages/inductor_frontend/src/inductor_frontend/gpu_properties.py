@@ -100,12 +100,12 @@ def properties_here(index: int = 0) -> GpuProperties:
     return GpuProperties(**fields, cudnn=cudnn or 0)
 
 
-def properties_of(arch: str, given: GpuProperties | None = None) -> GpuProperties:
-    """Returns `given`, or the table's properties of the architecture; raises CaptureError FE103."""
-    if given is not None:
-        if given.arch != arch:
-            raise CaptureError("FE103", f"the target is {arch}, but CaptureOptions.gpu is a {given.arch}")
-        return given
+def properties_of(arch: str, requested: GpuProperties | None = None) -> GpuProperties:
+    """Returns `requested`, or the table's properties of the architecture; raises CaptureError FE103."""
+    if requested is not None:
+        if requested.arch != arch:
+            raise CaptureError("FE103", f"the target is {arch}, but CaptureOptions.gpu is a {requested.arch}")
+        return requested
     properties = DEVICES.get(arch)
     if properties is None:
         raise CaptureError(

@@ -51,7 +51,7 @@ def resolved(tensor: torch.Tensor) -> torch.Tensor:
     return flat.as_strided(tensor.size(), tensor.stride(), tensor.storage_offset())
 
 
-def resolved_leaves(tree: Any) -> Any:
+def resolved_leaves(tree: object) -> Any:
     """Replaces lazy tensors of arguments by plain ones, which programs require. A repeated tensor stays one
     tensor."""
     leaves = [x for x in pytree.tree_leaves(tree) if isinstance(x, torch.Tensor)]
@@ -106,16 +106,16 @@ def share_lazily(inputs: Sequence[Any]) -> bool:
     return any(count[x.untyped_storage()._cdata] > 1 for x in lazy)
 
 
-def resolving(run: Boxed, positions: Sequence[int], written: Collection[int]) -> Boxed:
-    """Wraps `run` to receive plain tensors in place of lazy ones at these positions; those that are `written`
-    are copied back."""
+def resolving(run: Boxed, positions: Sequence[int], writes: Collection[int]) -> Boxed:
+    """Wraps `run` to receive plain tensors in place of lazy ones at these positions; those in
+    `writes` are copied back."""
 
     def call(args: list[Any]) -> Sequence[Any]:
         lazy: list[tuple[torch.Tensor, torch.Tensor]] = []
         for position in positions:
             original = args[position]
             args[position] = plain = resolved(original)
-            if plain is not original and position in written:
+            if plain is not original and position in writes:
                 lazy.append((original, plain))
             del original, plain
         results = run(args)

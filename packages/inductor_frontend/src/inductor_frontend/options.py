@@ -62,8 +62,9 @@ class CaptureOptions:
     scalar_asserts: bool = True
     """Keep run-time assertions on symbols."""
     empty_sizes: bool = False
-    """Allow dynamic sizes of 0. A check refuses 0 if the model asks whether a tensor is empty (`if x.numel():`).
+    """Allow dynamic sizes of 0.
 
+    A check refuses 0 if the model asks whether a tensor is empty (`if x.numel():`).
     If False, the program checks that dynamic sizes are positive, also those of `Dim("n", min=0)`, which torch
     cannot tell from `Dim("n")`. Exported programs assume positive sizes already; capture `module()` of one.
     """

@@ -49,7 +49,7 @@ def _evaluated(wrapped: Any, precision: int) -> Any:
     return wrapped.args[0]._eval_evalf(precision)
 
 
-def _stride_hints(self: Any, plain: Any, index: Any, *args: Any, **kwargs: Any) -> Any:
+def _stride_hints(self: Any, plain: Any, index: object, *args: object, **kwargs: object) -> object:
     """Calls Inductor's function with an index without wrappers.
 
     A stride is a difference of two values of the index. With the wrappers, which `_evaluated` makes
@@ -58,7 +58,7 @@ def _stride_hints(self: Any, plain: Any, index: Any, *args: Any, **kwargs: Any) 
     return plain(self, sympy.sympify(index).replace(Identity, lambda wrapped: wrapped), *args, **kwargs)
 
 
-def _ordered(sizevars: Any, first: Any, second: Any) -> tuple[Any, Any] | None:
+def _ordered(sizevars: Any, first: Any, second: object) -> tuple[object, object] | None:
     """Returns two sizes, the smaller first; None if the order is unknown.
 
     No size exceeds `sys.maxsize`, which is the end of a slice without an end.
@@ -70,14 +70,14 @@ def _ordered(sizevars: Any, first: Any, second: Any) -> tuple[Any, Any] | None:
     return None
 
 
-def _smaller(self: Any, left: Any, right: Any) -> Any:
-    ordered = _ordered(self, left, right)
-    return Min(left, right) if ordered is None else ordered[0]  # type: ignore[no-untyped-call]  # torch's
+def _smaller(self: Any, first: object, second: Any) -> object:
+    ordered = _ordered(self, first, second)
+    return Min(first, second) if ordered is None else ordered[0]  # type: ignore[no-untyped-call]  # torch's
 
 
-def _larger(self: Any, left: Any, right: Any) -> Any:
-    ordered = _ordered(self, left, right)
-    return Max(left, right) if ordered is None else ordered[1]  # type: ignore[no-untyped-call]  # torch's
+def _larger(self: Any, first: object, second: Any) -> object:
+    ordered = _ordered(self, first, second)
+    return Max(first, second) if ordered is None else ordered[1]  # type: ignore[no-untyped-call]  # torch's
 
 
 def _overlapping(plain: Callable[..., set[int]], tensors: Sequence[torch.Tensor]) -> set[int]:
@@ -122,7 +122,7 @@ def _before(a: torch.Tensor, b: torch.Tensor) -> bool:
     return statically_known_true((last + 1) * a.itemsize <= b.storage_offset() * b.itemsize)
 
 
-def _view_strides(plain: Callable[..., Any], *layouts: Any, size_oblivious: bool = False) -> Any:
+def _view_strides(plain: Callable[..., Any], *layouts: Any, size_oblivious: bool = False) -> object:
     """Returns torch's strides of a view; if sizes are arbitrary, without a guard if the strides fit all
     sizes."""
     strides = plain(*layouts, True) if symbolic_config.backed_size_oblivious else None

@@ -87,7 +87,7 @@ def write_graph(info: GraphInfo, folder: Path) -> Path:
         _write(own / "explanation.txt", explanation_text(explanation))
         _write(own / "explanation.json", explanation_json(explanation))
         notes = {
-            "made": info.made,
+            "made": info.created,
             "process": os.getpid(),
             "compile_id": info.function.compile_id,
             "kind": info.kind,
@@ -118,7 +118,7 @@ def _folder_of(info: GraphInfo, folder: Path) -> Path:
     """Returns the graph's existing folder, or a new one that no other graph in use of this process has."""
     function = folder / (info.function.compile_id.replace("/", "_") or _OUTSIDE)
     same = [r for r in live_graphs() if r.function.backend_id == info.function.backend_id]
-    occupants = {r.made for r in (*_graphs_in_use(), *same) if r is not info}
+    occupants = {r.created for r in (*_graphs_in_use(), *same) if r is not info}
     number = 0
     while True:
         path = function / (f"{info.kind}_{number}" if number else info.kind)

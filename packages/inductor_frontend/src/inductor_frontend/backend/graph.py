@@ -131,4 +131,5 @@ class _Strides:
 def _report_strides(inputs: Sequence[object], strides: Sequence[tuple[Size, ...] | None]) -> None:
     printer = SymExprPrinter()
     texts = [None if s is None else tuple(printer.doprint(x) for x in s) for s in strides]
-    set_tracing_context_output_strides(inputs, _Strides(texts))  # type: ignore[arg-type]  # reads one attribute
+    compiled = _Strides(texts)
+    set_tracing_context_output_strides(inputs, compiled)  # type: ignore[arg-type]  # reads one attribute

@@ -15,13 +15,13 @@ def explain_graph(info: GraphInfo, emitters: Sequence[str] = ()) -> Explanation:
     backward graph lead to the source lines of its forward graph.
     """
     own = info.emitter
-    shown = [own if name == own.name else name for name in emitters or (own.name,)]
+    emitter_names = [own if name == own.name else name for name in emitters or (own.name,)]
     saved: dict[str, tuple[str, ...]] = {}
     if info.kind == "backward":
         saved = _saved_sources(info)
     name = f"{info.function.compile_id} {info.kind}".strip()
     options = ExplainOptions(name=name, saved=saved)
-    return explain_artifact(info.artifact, shown, options, info.guarded)
+    return explain_artifact(info.artifact, emitter_names, options, info.guarded)
 
 
 def _saved_sources(info: GraphInfo) -> dict[str, tuple[str, ...]]:

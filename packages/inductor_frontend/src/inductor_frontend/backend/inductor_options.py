@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-import torch
+from torch import _TorchCompileInductorWrapper
 from torch._inductor import config as inductor_config
 from torch._inductor import list_mode_options
 
@@ -177,7 +177,8 @@ def inductor_settings(options: Mapping[str, object]) -> dict[str, object]:
             hint=f"instead of each:\n{advice}",
         )
     try:
-        wrapper = torch._TorchCompileInductorWrapper("default", options, None)  # type: ignore[no-untyped-call]  # torch's
+        # torch leaves the class untyped
+        wrapper = _TorchCompileInductorWrapper("default", options, None)  # type: ignore[no-untyped-call]
     except RuntimeError as error:
         raise CaptureError("FE103", str(error)) from error
     return {name: value for name, value in wrapper.config.items() if name not in pinned}

@@ -60,7 +60,7 @@ class GraphInfo:
     program: CompiledProgram
     guarded: ir.Guarded
     from_cache: bool
-    made: int = field(default_factory=time.monotonic_ns)
+    created: int = field(default_factory=time.monotonic_ns)
 
 
 def describe_function(
@@ -90,4 +90,4 @@ def graph_text(gm: GraphModule) -> str:
 def live_graphs() -> list[GraphInfo]:
     """Returns the descriptions of all graphs whose code is alive, in the order of their compilation."""
     infos = [o for o in gc.get_objects() if type(o) is GraphInfo]
-    return sorted(infos, key=lambda info: info.made)
+    return sorted(infos, key=lambda info: info.created)

@@ -181,7 +181,8 @@ def _global_state() -> Iterator[str]:
     yield f"dtype {torch.get_default_dtype()} threads {torch.get_num_threads()}"
     yield f"deterministic {torch.are_deterministic_algorithms_enabled()}"
     yield f"warn only {torch.is_deterministic_algorithms_warn_only_enabled()}"
-    fill = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]  # module property
+    # a property of the module
+    fill = torch.utils.deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
     yield f"fill {fill}"
     yield f"matmul {torch.get_float32_matmul_precision()} {getattr(backends, 'fp32_precision', None)}"
     yield f"mkldnn {backends.mkldnn.enabled} {backends.mkldnn.deterministic}"
@@ -194,7 +195,7 @@ def _global_state() -> Iterator[str]:
             yield f"autocast {device} {torch.get_autocast_dtype(device)}"
 
 
-def _precisions(mkldnn: Any) -> list[object]:  # Any: a module with properties, which older torch lacks
+def _precisions(mkldnn: object) -> list[object]:  # a module with properties, which older torch lacks
     names = ("matmul", "conv", "rnn")
     return [getattr(getattr(mkldnn, name, None), "fp32_precision", None) for name in names]
 

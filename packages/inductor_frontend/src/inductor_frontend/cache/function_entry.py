@@ -96,11 +96,11 @@ def _name(key: str) -> str:
     return f"function {key}"
 
 
-def _json(path: Path) -> Any:
+def _json(path: Path) -> object:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def _read(store: Store, key: str, body: Any, symbols: SymbolState) -> CompiledFunction | None:
+def _read(store: Store, key: str, body: object, symbols: SymbolState) -> CompiledFunction | None:
     match body:
         case {"key": str(name), "facts": dict(facts), "forward": str(forward), "backward": backward}:
             if name != key:

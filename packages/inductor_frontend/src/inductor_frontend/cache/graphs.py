@@ -36,21 +36,21 @@ class GraphKind:
     """The format of a graph's text.
 
     `ignored`: keys of node metadata that are omitted. `own`: whether only torch's operators are accepted.
-    `named`: whether the names of nodes are included.
+    `names`: whether the names of nodes are included.
     """
 
     ignored: frozenset[str]
     own: bool
-    named: bool
+    names: bool
 
 
-FUNCTION = GraphKind(_PROVENANCE | {"example_value", "tensor_dict"}, own=True, named=False)
-GRAPH = GraphKind(_PROVENANCE, own=False, named=True)
+FUNCTION = GraphKind(_PROVENANCE | {"example_value", "tensor_dict"}, own=True, names=False)
+GRAPH = GraphKind(_PROVENANCE, own=False, names=True)
 
 
 def graph_lines(gm: fx.GraphModule, kind: GraphKind) -> Iterator[str]:
     """Yields the lines of a graph and of its nested graphs. Raises NoCanonicalForm."""
-    names = {n: n.name if kind.named else str(i) for i, n in enumerate(gm.graph.nodes)}
+    names = {n: n.name if kind.names else str(i) for i, n in enumerate(gm.graph.nodes)}
     writer = Writer(names, fake_text, own=kind.own)
     if type(gm.graph._codegen) is not fx.graph.CodeGen:
         raise NoCanonicalForm(f"a graph with its own {type(gm.graph._codegen).__name__}")
@@ -73,7 +73,7 @@ def _target(node: fx.Node, kind: GraphKind) -> str:
         raise NoCanonicalForm(f"an operation on storages, {target}")
     if node.op == "call_function":
         return operator_text(target, own=kind.own) if is_operator(target) else name_of(target)
-    if node.op == "placeholder" and not kind.named:
+    if node.op == "placeholder" and not kind.names:
         return "placeholder "
     if node.op in ("call_method", "placeholder", "output"):
         return f"{node.op} {target}"
@@ -94,6 +94,6 @@ def _attribute(gm: fx.GraphModule, node: fx.Node, kind: GraphKind) -> Iterator[s
     if isinstance(value, fx.GraphModule):
         yield from graph_lines(value, kind)
     elif isinstance(value, torch.Tensor):
-        yield f"{node.target if kind.named else ''} {constant_text(value)}"
+        yield f"{node.target if kind.names else ''} {constant_text(value)}"
     else:
         raise NoCanonicalForm(f"an attribute of type {type(value).__qualname__}")

@@ -43,7 +43,8 @@ class Choices:
         """Yields the options as lines of a key."""
         yield f"options {Writer().text(self.capture)}"
         yield f"passes {self.passes}"
-        yield f"emitter {self.emitter_name} {emitter_version(self.emitter_name)} {_emitter_text(self.emitter)}"
+        version = emitter_version(self.emitter_name)
+        yield f"emitter {self.emitter_name} {version} {_emitter_text(self.emitter)}"
 
 
 def _emitter_text(emitter: object) -> str:
@@ -77,8 +78,8 @@ class GraphFacts:
 def graph_key(gm: fx.GraphModule, facts: GraphFacts, symbols: SymbolState, choices: Choices) -> str:
     """Returns the key of one graph after autograd. Raises NoCanonicalForm."""
     foreign = foreign_operators()
-    if foreign and (called := foreign & {str(n.target) for n in gm.graph.nodes}):
-        raise NoCanonicalForm(f"a foreign rule for {min(called)}")
+    if foreign and (calls := foreign & {str(n.target) for n in gm.graph.nodes}):
+        raise NoCanonicalForm(f"a foreign rule for {min(calls)}")
     sections = {
         "program": program_lines(),
         "options": [*choices.lines(), *option_lines(choices.capture)],

@@ -44,11 +44,11 @@ _NAMESPACES = frozenset(
 # kernels in tables of the process.
 _HIGHER_ORDER = frozenset(
     {
-        "associative_scan", "auto_functionalized", "auto_functionalized_v2", "autograd_function_apply", "cond",
-        "control_deps", "flex_attention", "flex_attention_backward", "hints_wrapper", "invoke_subgraph", "map_impl",
-        "out_dtype", "run_and_save_rng_state", "run_with_rng_state", "scan", "strict_mode",
-        "tag_activation_checkpoint", "while_loop", "while_loop_stack_output", "with_effects", "wrap",
-        "wrap_activation_checkpoint", "wrap_with_autocast", "wrap_with_set_grad_enabled",
+        "associative_scan", "auto_functionalized", "auto_functionalized_v2", "autograd_function_apply",
+        "cond", "control_deps", "flex_attention", "flex_attention_backward", "hints_wrapper",
+        "invoke_subgraph", "map_impl", "out_dtype", "run_and_save_rng_state", "run_with_rng_state", "scan",
+        "strict_mode", "tag_activation_checkpoint", "while_loop", "while_loop_stack_output", "with_effects",
+        "wrap", "wrap_activation_checkpoint", "wrap_with_autocast", "wrap_with_set_grad_enabled",
     }
 )  # fmt: skip
 # Modules to search for C functions that do not state their module.

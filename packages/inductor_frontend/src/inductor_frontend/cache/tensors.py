@@ -14,7 +14,7 @@ _CLASSES = (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer, FakeTensor)
 
 
 def _sizes(values: tuple[int | torch.SymInt, ...]) -> str:
-    return ",".join(str(v) if type(v) is int else f"{v.node.expr}" for v in values)  # type: ignore[union-attr]  # a SymInt
+    return ",".join(str(v.node.expr) if isinstance(v, torch.SymInt) else str(v) for v in values)
 
 
 def fake_text(tensor: object) -> str:

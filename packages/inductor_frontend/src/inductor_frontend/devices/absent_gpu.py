@@ -118,7 +118,7 @@ def _interface(gpu: GpuProperties) -> type[device_interface.DeviceInterface]:
     return StandIn
 
 
-def _cuda(gpu: GpuProperties) -> dict[str, Callable[..., Any]]:
+def _cuda(gpu: GpuProperties) -> dict[str, Callable[..., object]]:
     """Returns replacements for functions of torch.cuda, by name."""
     return {
         "is_available": lambda: True,

@@ -41,7 +41,7 @@ class AttentionCall:
     grouped: bool = False
     """Several heads of the query share one head of the key and the value."""
     inverted: bool = False
-    """Whether this torch inverts boolean masks (`inverts_masks`): the added values and their order differ."""
+    """True if this torch inverts boolean masks (`inverts_masks`): the added values and their order differ."""
 
     @property
     def tensors(self) -> tuple[torch.Tensor, ...]:

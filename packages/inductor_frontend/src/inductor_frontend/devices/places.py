@@ -60,7 +60,7 @@ def on_device(
         yield arguments, {}
         return
     moved = _Moved(device)
-    originals: list[tuple[dict[str, Any], str, Any]] = []
+    originals: list[tuple[dict[str, object], str, Any]] = []
     real: dict[str, torch.Tensor] = {}
     try:
         for prefix, part in module.named_modules(remove_duplicate=False):

@@ -38,7 +38,7 @@ class CaptureTarget:
         return nullcontext() if torch.cuda.is_available() else named_target(DEVICES["sm_90"])
 
 
-def capture_target(target: ir.Target | str | None, given: GpuProperties | None = None) -> CaptureTarget:
+def capture_target(target: ir.Target | str | None, properties: GpuProperties | None = None) -> CaptureTarget:
     """Resolves a target. None and `"cpu"` keep the devices of the model.
 
     `"cuda:sm_90"` is a GPU of that architecture, present or not. `"NAME:ARCH"` is a device of the package
@@ -63,7 +63,7 @@ def capture_target(target: ir.Target | str | None, given: GpuProperties | None =
     resolved = ir.Target(device=ir.Device(device, 0), arch=arch)
     if package is not None:
         return CaptureTarget(resolved, torch.device(device, 0), interface=package.interface(device, arch))
-    return CaptureTarget(resolved, torch.device(device, 0), properties_of(arch, given))
+    return CaptureTarget(resolved, torch.device(device, 0), properties_of(arch, properties))
 
 
 def _known_targets() -> str:

@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 # Any in this file: the arguments of any torch function, and bools that may be symbols.
 
 
-def _equal(a: Tensor, b: Tensor) -> Any:
+def _equal(a: Tensor, b: Tensor) -> object:
     return a.shape == b.shape and (a == b).all().item()
 
 
@@ -44,7 +44,7 @@ class TracedPredicates(TorchFunctionMode):
         types: object,
         args: tuple[object, ...] = (),
         kwargs: dict[str, object] | None = None,
-    ) -> Any:
+    ) -> object:
         """Calls the replacement of `func`, or `func` itself."""
         if torch.compiler.is_dynamo_compiling():  # Dynamo also traces this mode, for bodies of control flow
             return func(*args, **(kwargs or {}))

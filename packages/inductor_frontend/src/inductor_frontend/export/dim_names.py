@@ -46,7 +46,7 @@ def dim_names(
     return names
 
 
-def _dims(spec: Any) -> list[tuple[int, Any]]:
+def _dims(spec: object) -> list[tuple[int, Any]]:
     """Returns the (position, Dim) pairs of one tensor."""
     if isinstance(spec, Mapping):
         pairs = list(spec.items())

@@ -37,7 +37,7 @@ def nonnegative_sizes() -> Iterator[None]:
             assumptions |= {"positive": None, "nonnegative": True}
         return make(*args, **assumptions)
 
-    def dispatch(mode: Any, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def dispatch(mode: Any, func: Any, types: Any, args: object, kwargs: object) -> object:
         if func in _NEED_ELEMENTS:
             _check_elements(func, args, kwargs)
         return fake(mode, func, types, args, kwargs)
@@ -59,9 +59,9 @@ _NEED_ELEMENTS = frozenset(
 
 def _check_elements(operator: Any, args: Any, kwargs: Any) -> None:
     tensor = args[0]
-    named = (kwargs or {}).get("dim", args[1] if len(args) > 1 else None)
-    dims = [named] if isinstance(named, int) else named or range(tensor.dim())
-    count = math.prod(tensor.size(dim) for dim in dims) if tensor.dim() else 1
+    dim = (kwargs or {}).get("dim", args[1] if len(args) > 1 else None)
+    dims = [dim] if isinstance(dim, int) else dim or range(tensor.dim())
+    count = math.prod(tensor.size(d) for d in dims) if tensor.dim() else 1
     check: Callable[..., None] = torch._check  # torch has no types for it
     check(count != 0, lambda: f"{operator} needs elements")
 
@@ -75,10 +75,10 @@ def layouts_of_empty_tensors() -> Iterator[None]:
     asking: list[None] = []
 
     def guard_bool(node: Any, file: str, line: int) -> Any:
-        known = _if_not_empty(node.expr) if file.endswith(_OPERATORS) and not asking else None
-        return guard(node, file, line) if known is None else known
+        answer = _if_not_empty(node.expr) if file.endswith(_OPERATORS) and not asking else None
+        return guard(node, file, line) if answer is None else answer
 
-    def is_contiguous(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+    def is_contiguous(tensor: Any, *args: Any, **kwargs: Any) -> object:
         if sys._getframe(1).f_globals.get("__name__", "").startswith("torch."):
             return contiguous(tensor, *args, **kwargs)
         asking.append(None)
@@ -96,8 +96,11 @@ def layouts_of_empty_tensors() -> Iterator[None]:
 
 
 def guard_again(program: ExportedProgram) -> None:
-    """Lets torch guard what later stages assume about sizes of a program that was exported with run-time checks in place of
-    guards: stages after the export would lose such checks."""
+    """Lets torch guard what later stages assume about sizes.
+
+    A program that was exported with run-time checks in place of guards would lose checks of stages after the
+    export.
+    """
     env = detect_shape_env([node.meta.get("val") for node in program.graph.nodes])
     if env is not None:
         env.settings = replace(env.settings, prefer_deferred_runtime_asserts_over_guards=False)
@@ -112,5 +115,5 @@ def _if_not_empty(question: sympy.Basic) -> bool | None:
     if not isinstance(question, sympy.Eq | sympy.Ne) or sympy.S.Zero not in question.args:
         return None
     symbols = [s for s in question.free_symbols if s.is_nonnegative and not s.is_positive]
-    found = question.xreplace({s: sympy.Symbol(s.name, integer=True, positive=True) for s in symbols})
-    return bool(found) if found in (sympy.true, sympy.false) else None
+    answer = question.xreplace({s: sympy.Symbol(s.name, integer=True, positive=True) for s in symbols})
+    return bool(answer) if answer in (sympy.true, sympy.false) else None

@@ -37,7 +37,7 @@ def fresh_fakes() -> Iterator[None]:
     """Replaces fake results that are declared as new and share memory, while the context is active."""
     plain = FAKE_RESULTS.own()
 
-    def dispatch(mode: FakeTensorMode, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+    def dispatch(mode: FakeTensorMode, func: Any, types: Any, args: Any, kwargs: object) -> object:
         result = plain(mode, func, types, args, kwargs)
         if not fresh_returns(func):
             return result
@@ -79,7 +79,7 @@ def shared_results(operator: object, result: object, operands: object) -> list[t
 
 def _map_shared(
     operator: Any, result: Any, operands: Any, replacement: Callable[[torch.Tensor], torch.Tensor]
-) -> Any:
+) -> object:
     """Replaces the tensors of a result that are declared as new, and share memory with an operand or earlier
     result."""
     fresh, count = fresh_returns(operator), len(operator._schema.returns)

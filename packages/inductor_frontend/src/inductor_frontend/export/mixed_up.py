@@ -37,8 +37,9 @@ def refuse_mixed_up(model: object) -> None:
             if node.users and operator is not None and _is_mixed_up(node, operator):
                 raise CaptureError(
                     "FE110",
-                    f"the fake kernel of {operator} returns an argument, or one tensor twice, which its schema "
-                    f"declares as new: the exported program may use one instead of the other{_place(node)}",
+                    f"the fake kernel of {operator} returns an argument, or one tensor twice, which its "
+                    f"schema declares as new: the exported program may use one instead of the "
+                    f"other{_place(node)}",
                     hint="return torch.empty_like(x) from the fake kernel and export again, "
                     "or capture the model",
                 )

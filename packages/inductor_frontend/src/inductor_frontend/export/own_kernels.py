@@ -64,7 +64,7 @@ def known_descriptors() -> Iterator[None]:
         yield
 
 
-def _tracing(plain: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _tracing(plain: Callable[[Any, Any], Any]) -> Callable[[object, object], object]:
     def getitem(kernel: Any, grid: Any) -> Any:
         if get_proxy_mode() is None:
             return plain(kernel, grid)
@@ -84,7 +84,7 @@ def _launch(kernel: Any, grid: Any, *args: object, **kwargs: object) -> None:
     torch.library.wrap_triton(kernel)[grid](*args, **kwargs)
 
 
-def _node(tracer: Any, variable: Any, grids: Any, arguments: Mapping[str, Any], *rest: Any) -> Any:
+def _node(tracer: Any, variable: Any, grids: Any, arguments: Mapping[str, Any], *rest: object) -> object:
     """Creates the node of a launch; descriptors are replaced by their tensors."""
     descriptors = {name: x for name, x in arguments.items() if _is_descriptor(x)}
     plain = {**arguments, **{name: _whole(name, x) for name, x in descriptors.items()}}

@@ -10,7 +10,7 @@ from torch.utils import _pytree as pytree
 # Any in this file: arguments of any model.
 
 
-def separate(tree: Any) -> Any:
+def separate(tree: object) -> Any:
     """Replaces repeated tensor objects and views by distinct tensors on the same memory.
 
     torch traces a repeated tensor as one input, and creates symbols for the sizes of a view's base.

@@ -78,7 +78,7 @@ class _Trace:
             stack.enter_context(annotate({"stream": self._number(stream)}))
             self._entered.append((stream, stack.pop_all()))
 
-    def exit(self, context: Any, *error: object) -> None:
+    def exit(self, context: object, *error: object) -> None:
         """Traces the exit of `with torch.cuda.stream(s):`."""
         _, annotation = self._entered.pop()
         annotation.close()

@@ -40,7 +40,8 @@ def require_types(model: object, args: tuple[object, ...], kwargs: Mapping[str, 
         if tensor.layout is torch.jagged:
             raise ConversionError(
                 "FE305",
-                f"{name} is a nested tensor with layout {tensor.layout}, whose sizes torch.export cannot trace",
+                f"{name} is a nested tensor with layout {tensor.layout}, "
+                "whose sizes torch.export cannot trace",
                 hint="pass its values() and offsets() to the model; or compile it with torch.compile(model, "
                 "backend='wrapper_ir'), which accepts nested tensors",
             )

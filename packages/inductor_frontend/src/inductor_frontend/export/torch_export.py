@@ -80,8 +80,8 @@ def export(
     """Exports a module. Raises CaptureError FE101.
 
     If that fails for arbitrary dynamic sizes, exports again with torch's assumption that sizes are at least
-    2. With `empty_sizes`, an export without the assumption that sizes are positive comes first. Operators that
-    torch cannot trace above autograd, such as `torch.func.grad`, are then traced below it.
+    2. With `empty_sizes`, an export without the assumption that sizes are positive comes first. Operators
+    that torch cannot trace above autograd, such as `torch.func.grad`, are then traced below it.
     """
     options: dict[str, Any] = {"args": args, "kwargs": dict(kwargs), "dynamic_shapes": dynamic_shapes}
     attempt = partial(torch.export.export, module, **options, strict=False)
@@ -158,7 +158,7 @@ def _first(attempt: _Attempt, dynamic_shapes: object) -> _Outcome:
 def _first_or_empty(attempt: _Attempt, dynamic_shapes: object) -> _Outcome:
     """Like `_first`, but tries sizes that may be 0 before.
 
-    If a named dimension promises more sizes than the trace supports, that export fails. An export with
+    If a entries dimension promises more sizes than the trace supports, that export fails. An export with
     run-time checks instead of guards then replaces one that assumes positive sizes.
     """
     outcome = _tried(attempt, _any_size_or_none)
@@ -226,12 +226,12 @@ def _script_object(
     """Describes the first TorchScript object in a model or its arguments, which torch usually cannot
     trace."""
     leaves = (*_pytree.tree_leaves_with_path(args), *_pytree.tree_leaves_with_path(dict(kwargs)))
-    named = [(f"argument {_pytree.keystr(path)}", x) for path, x in leaves]
+    entries = [(f"argument {_pytree.keystr(path)}", x) for path, x in leaves]
     for prefix, part in module.named_modules():
-        named += [
+        entries += [
             (f"attribute {'.'.join(filter(None, (prefix, name)))}", x) for name, x in vars(part).items()
         ]
-    entry = next(((name, x) for name, x in named if type(x) is torch.ScriptObject), None)
+    entry = next(((name, x) for name, x in entries if type(x) is torch.ScriptObject), None)
     return None if entry is None else f"{entry[0]} is a {entry[1]._type().qualified_name()}"
 
 

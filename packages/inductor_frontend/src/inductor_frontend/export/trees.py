@@ -55,11 +55,11 @@ def _name(cls: type) -> str:
     return f"{cls.__module__}:{cls.__qualname__}"
 
 
-def check_classes(spec: pytree.TreeSpec, *, built: bool) -> None:
+def check_classes(spec: pytree.TreeSpec, *, creates: bool) -> None:
     """Raises CaptureError FE102 for a container whose class a call needs, and that cannot be imported by its
     name.
 
-    `built`: whether calls create the containers. As an argument, any named tuple is accepted.
+    `creates`: whether calls create the containers. As an argument, any named tuple is accepted.
     """
     if spec.is_leaf():
         return
@@ -67,10 +67,10 @@ def check_classes(spec: pytree.TreeSpec, *, built: bool) -> None:
     if kind is _Packed:
         kind = spec.context[0]
     is_tuple = isinstance(kind, type) and issubclass(kind, tuple)
-    if kind not in (tuple, list, dict) and (built or not is_tuple):
+    if kind not in (tuple, list, dict) and (creates or not is_tuple):
         class_name(kind)
     for child in spec_children(spec):
-        check_classes(child, built=built)
+        check_classes(child, creates=creates)
 
 
 def _keys(keys: Iterable[object]) -> tuple[str, ...]:
@@ -125,12 +125,12 @@ pytree.register_pytree_node(
 )
 
 
-def pack(tree: Any) -> Any:
+def pack(tree: object) -> Any:
     """Replaces unregistered data classes in a structure by containers."""
     return _map(tree, _is_unregistered, lambda x: _Packed(type(x), _fields(x), [pack(v) for v in _values(x)]))
 
 
-def unpack(tree: Any) -> Any:
+def unpack(tree: object) -> Any:
     """Restores the data classes of a structure; the inverse of `pack`."""
     return _map(
         tree,
@@ -157,7 +157,7 @@ def _is_unregistered(x: object) -> bool:
     )
 
 
-def _map(tree: Any, matches: Callable[[Any], bool], change: Callable[[Any], Any]) -> Any:
+def _map(tree: Any, matches: Callable[[Any], bool], change: Callable[[Any], object]) -> object:
     """Applies `change` to the matching parts of `tree`; returns the same object if no part matches."""
     if matches(tree):
         return change(tree)

@@ -59,7 +59,7 @@ class FunctionalModel:
     statics: tuple[ir.StaticInput, ...]
     roots: frozenset[int]
     hints: Mapping[int, int]
-    written: frozenset[str]
+    writes: frozenset[str]
     write_backs: tuple[ir.WriteBack, ...]
     parameters: tuple[ir.Parameter, ...]
     program: ExportedProgram
@@ -87,8 +87,8 @@ class FunctionalModel:
         assert spec.out_spec is not None
         params = tuple(self.flat.leaves[name] for name in inputs)
         windows = [w for w in self.merged.windows if w.name in inputs]
-        check_classes(spec.in_spec, built=False)
-        check_classes(spec.out_spec, built=True)
+        check_classes(spec.in_spec, creates=False)
+        check_classes(spec.out_spec, creates=True)
         return ir.Signature(
             inputs=to_tree(spec.in_spec),
             params=params,
@@ -101,7 +101,7 @@ class FunctionalModel:
             same=tuple(ir.SameTensor(leaves=s.leaves) for s in self.merged.same),
             shared=tuple(ir.SharedStorage(param=inputs.index(w.name), places=w.places) for w in windows),
             written=_written(
-                self.written & {inputs[p] for p in summary.written_params}, self.flat, self.merged
+                self.writes & {inputs[p] for p in summary.written_params}, self.flat, self.merged
             ),
             write_backs=self.write_backs,
             random=tuple(ir.RandomState(device=device) for device in random),
@@ -219,7 +219,7 @@ class _Preparation:
             statics=tuple(self.statics),
             roots=outputs.roots,
             hints=self.hints,
-            written=frozenset(outputs.written),
+            writes=frozenset(outputs.written),
             write_backs=tuple(backs),
             parameters=self.parameters,
             program=self.exported,

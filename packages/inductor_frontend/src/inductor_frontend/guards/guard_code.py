@@ -32,7 +32,7 @@ _PLACE = re.compile(r"(?P<input>.+)\.(?P<what>size|stride)\(\)\[(?P<dim>\d+)\]")
 _BASE_NUMBER = re.compile(r".+\._base\.(?:(?:size|stride)\(\)\[\d+\]|storage_offset\(\))")
 
 # Any in this file: fake tensors and numbers, sympy objects and tuples of them; the text determines the type.
-_BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = MappingProxyType(
+_BINARY: Mapping[type[ast.operator], Callable[[object, Any], object]] = MappingProxyType(
     {
         ast.Add: operator.add,
         ast.Sub: operator.sub,
@@ -43,7 +43,7 @@ _BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = MappingProxyTy
         ast.Div: functions.FloatTrueDiv,
     }
 )
-_COMPARE: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = MappingProxyType(
+_COMPARE: Mapping[type[ast.cmpop], Callable[[object, Any], object]] = MappingProxyType(
     {
         ast.Eq: sympy.Eq,
         ast.NotEq: sympy.Ne,
@@ -53,7 +53,7 @@ _COMPARE: Mapping[type[ast.cmpop], Callable[[Any, Any], Any]] = MappingProxyType
         ast.GtE: sympy.Ge,
     }
 )
-_CALLS: Mapping[str, Callable[..., Any]] = MappingProxyType(
+_CALLS: Mapping[str, Callable[..., object]] = MappingProxyType(
     {
         "max": functions.Max,
         "min": functions.Min,

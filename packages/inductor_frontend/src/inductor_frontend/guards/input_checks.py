@@ -148,11 +148,11 @@ def _check_replaced(guards: FunctionGuards, params: Mapping[str, ir.Value], trac
     """
     for check in guards.model_checks.spoken:
         symbols = sorted(check.condition.free_symbols, key=str)
-        lost = [s for s in symbols if s.name not in guards.symbols.defined]
-        places = [traced.places.get(s.name) for s in lost]
-        if not lost or not all(place is not None and place.input in params for place in places):
+        missing = [s for s in symbols if s.name not in guards.symbols.defined]
+        places = [traced.places.get(s.name) for s in missing]
+        if not missing or not all(place is not None and place.input in params for place in places):
             continue
-        for symbol, place in zip(lost, places, strict=True):
+        for symbol, place in zip(missing, places, strict=True):
             assert place is not None
             value = params[place.input]
             guards.function.prov = ir.Provenance(frontend_name=value.name)

@@ -61,7 +61,7 @@ class KernelTable:
     defined: dict[str, Definition] = field(default_factory=dict)
     multis: dict[str, DefineMulti] = field(default_factory=dict)
     kernels_by_use: dict[tuple[str, Hashable], LaunchedKernel] = field(default_factory=dict)
-    chosen: MultiTable = field(default_factory=MultiTable)
+    choices: MultiTable = field(default_factory=MultiTable)
     operators: OperatorTable = field(default_factory=dict)
 
 
@@ -134,7 +134,7 @@ class Launches:
             self._scope.program.kernel(part.kernel)
         if all(part.kernel == parts[0].kernel for part in parts):
             return parts[0]
-        return self._table.chosen.merged(event.name, parts)
+        return self._table.choices.merged(event.name, parts)
 
     def _definition(self, name: str) -> Definition:
         definition = self._table.defined.get(name)
@@ -234,7 +234,7 @@ class Launches:
             )
             for param, arg, value, root in zip(definition.kernel.params, sources, args, roots, strict=True)
         ]
-        return uses_of(operands, event.inplace, own=event.written is not None)
+        return uses_of(operands, event.inplace, own=event.writes is not None)
 
     def _access(
         self, definition: Definition, param: KernelParam, buffer: str, root: Value | None, event: CallKernel

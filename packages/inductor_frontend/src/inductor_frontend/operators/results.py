@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any
 
 from torch._inductor import ir
 from torch._ops import OpOverload
@@ -70,7 +69,7 @@ def output_type(scope: Scope, node: ir.MultiOutput) -> TensorType | OpaqueType:
     return type
 
 
-def unpack_all(scope: Scope, outputs: Any) -> None:  # Any: Inductor nests nodes in lists and tuples
+def unpack_all(scope: Scope, outputs: object) -> None:  # Inductor nests nodes in lists and tuples
     """Unpacks every result of a call, unchecked: symbols are read from the results next."""
     if isinstance(outputs, (list, tuple)):
         for item in outputs:

@@ -62,7 +62,7 @@ def define_unbacked(scope: Scope, node: Any, result: Value | None) -> None:  # A
             scope.symbols.define(symbol, _read(value, rest))
 
 
-def _is_number_in(outputs: Any, path: tuple[Any, ...]) -> bool:
+def _is_number_in(outputs: object, path: tuple[Any, ...]) -> bool:
     """Returns whether a path leads to a number inside a nested result."""
     for key in path:
         if not isinstance(key, SequenceKey) or not isinstance(outputs, (list, tuple)):
@@ -73,7 +73,7 @@ def _is_number_in(outputs: Any, path: tuple[Any, ...]) -> bool:
 
 def _result_at(
     scope: Scope, node: Any, result: Value | None, path: tuple[Any, ...]
-) -> tuple[Value, tuple[Any, ...]]:
+) -> tuple[Value, tuple[object, ...]]:
     """Returns the tensor that a key path starts from, and the rest of the path."""
     output: Any = node.outputs
     only = len(node.outputs) == 1 and isinstance(output[0], ir.MultiOutput) and not output[0].indices

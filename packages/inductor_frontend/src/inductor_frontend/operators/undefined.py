@@ -19,7 +19,7 @@ def _has_no_weights(args: Mapping[str, Any]) -> bool:
     return not args["need_weights"] or any(size == 0 for size in args["query"].get_size())
 
 
-_UNDEFINED: Mapping[tuple[str, int], Callable[[Mapping[str, Any]], bool]] = MappingProxyType(
+_UNDEFINED: Mapping[tuple[str, int], Callable[[Mapping[str, object]], bool]] = MappingProxyType(
     {("aten::_native_multi_head_attention", 1): _has_no_weights}
 )
 """By operator and position of the result: returns whether a call with these arguments leaves it undefined."""
@@ -37,7 +37,7 @@ def is_undefined(node: ir.MultiOutput) -> bool:
     return predicate is not None and predicate(_named(operator, call))
 
 
-def _named(operator: OpOverload, call: ir.FallbackKernel) -> dict[str, Any]:
+def _named(operator: OpOverload, call: ir.FallbackKernel) -> dict[str, object]:
     """Returns the arguments of a call by name, including defaults."""
     args, kwargs = call.unflatten_args(call.inputs, call.constant_args)
     declared = operator._schema.arguments

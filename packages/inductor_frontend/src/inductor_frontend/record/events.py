@@ -111,7 +111,7 @@ class CallKernel:
     grid needs.
 
     `produced` are the buffers that this kernel writes completely; `origins` the source nodes. `inplace` has
-    pairs of buffers that may share their memory, the one that is read first. `written` are the parameters
+    pairs of buffers that may share their memory, the one that is read first. `writes` are the parameters
     that a model's own kernel writes; None for Inductor's kernels. `changed` are the buffers that a template
     mutates besides `produced`.
     """
@@ -120,7 +120,7 @@ class CallKernel:
     args: tuple[LaunchArg, ...]
     produced: frozenset[str]
     origins: tuple[fx.Node, ...]
-    written: frozenset[str] | None = None
+    writes: frozenset[str] | None = None
     changed: frozenset[str] = frozenset()
     inplace: frozenset[tuple[str, str]] = frozenset()
 

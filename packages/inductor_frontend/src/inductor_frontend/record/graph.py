@@ -88,14 +88,14 @@ class RecordingGraph(GraphLowering):
         assert isinstance(self.wrapper_code, RecordingWrapper)
         return self.wrapper_code
 
-    def input_offsets(self) -> dict[str, Any]:
+    def input_offsets(self) -> dict[str, object]:
         """Returns the storage offset of each tensor input by name, in elements: a number, or an expression
         over symbols."""
         inputs = zip(self.graph_input_names, self.example_inputs or ())
         offsets = {name: x.storage_offset() for name, x in inputs if isinstance(x, torch.Tensor)}
         return {name: x.node.expr if isinstance(x, torch.SymInt) else x for name, x in offsets.items()}
 
-    def call_function(self, target: Any, args: Any, kwargs: dict[str, Any]) -> Any:  # Any: as in Inductor
+    def call_function(self, target: Any, args: Any, kwargs: dict[str, object]) -> object:
         """Lowers one node. Inductor itself would assume 0 for the storage offset of any input."""
         if target is torch.ops.aten.sym_storage_offset.default:
             value = self.current_node.meta["val"]
@@ -112,7 +112,7 @@ class RecordingGraph(GraphLowering):
         return super().call_function(target, args, kwargs)
 
     def _reaches_outside(
-        self, source: ir.InputBuffer, begin: Any, sizes: Any, strides: Any, offset: Any = None
+        self, source: ir.InputBuffer, begin: object, sizes: Any, strides: object, offset: object = None
     ) -> bool:
         """Returns whether a view of `source` may include memory outside the input itself.
 
@@ -191,7 +191,7 @@ def _input_of(x: object) -> ir.InputBuffer | None:
 class RecordingSubgraph(RecordingGraph, SubgraphLowering):
     """Records a subgraph. Its arguments are Inductor's; `parent` is the graph that calls it."""
 
-    def __init__(self, parent: RecordingGraph, **kwargs: Any) -> None:  # Any: Inductor's arguments
+    def __init__(self, parent: RecordingGraph, **kwargs: object) -> None:
         super().__init__(parent, **kwargs)
         self.recorded = False
         # The positions refer to inputs of the whole backward graph.

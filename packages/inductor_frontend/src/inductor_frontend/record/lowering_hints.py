@@ -57,10 +57,10 @@ def _is_open_sum(node: fx.Node) -> bool:
     return isinstance(summed.meta["val"].numel(), torch.SymInt)
 
 
-def _open_sizes(node: fx.Node, env: Any) -> Iterator[Any]:  # Any: torch's ShapeEnv, and sizes
+def _open_sizes(node: fx.Node, env: Any) -> Iterator[object]:  # Any: torch's ShapeEnv, and sizes
     """Yields the sizes of a slice's input that have no bounds."""
     source: Any = node.args[0]  # Any: a node, whose value is fake
-    sizes: Sequence[Any] = source.meta["val"].shape
+    sizes: Sequence[object] = source.meta["val"].shape
     for size in sizes:
         if isinstance(size, torch.SymInt) and any(
             None in symbol_range(env, s) for s in size.node.expr.free_symbols
@@ -74,7 +74,7 @@ def _calls(gm: fx.GraphModule) -> Iterator[fx.Node]:
             yield from (n for n in module.graph.nodes if n.op == "call_function")
 
 
-def _sequence(x: Any) -> tuple[Any, ...]:  # Any: arguments and values of any kind
+def _sequence(x: Any) -> tuple[object, ...]:  # Any: arguments and values of any kind
     return tuple(x) if isinstance(x, list | tuple) else ()
 
 

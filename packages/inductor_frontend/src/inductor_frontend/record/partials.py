@@ -44,7 +44,7 @@ def recording_partials() -> Iterator[None]:
     """Passes the partial results of each called kernel to the wrapper, while the context is active."""
     plain = KERNEL_CALLS.own()
 
-    def call_kernel(kernel: Any, *args: Any, **kwargs: Any) -> None:
+    def call_kernel(kernel: Any, *args: Any, **kwargs: object) -> None:
         plain(kernel, *args, **kwargs)
         wrapper = V.graph.wrapper_code
         if isinstance(wrapper, RecordingWrapper) and getattr(kernel, "saved_partial_accumulate", None):

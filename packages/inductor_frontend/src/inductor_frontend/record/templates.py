@@ -134,7 +134,7 @@ def _for_sizes(choices: list[TritonTemplateCaller]) -> list[TritonTemplateCaller
 
 
 def _codegen_choices(
-    scheduling: Any, template: Any, epilogue: Sequence[Any], prologue: Sequence[Any]
+    scheduling: Any, template: Any, epilogue: Sequence[object], prologue: Sequence[object]
 ) -> None:
     """Generates a kernel for each choice, and one call with shared arguments and a grid for each kernel."""
     node = template.node

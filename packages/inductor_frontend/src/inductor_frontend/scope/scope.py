@@ -49,14 +49,14 @@ class Shared:
 class Callee:
     """A function translated from a subgraph.
 
-    `passed` are the positions of the operands that it accepts, `params` their types, and `written` the
+    `arguments` are the positions of the operands that it accepts, `params` their types, and `writes` the
     positions of parameters that it writes.
     """
 
     name: str
-    passed: tuple[int, ...]
+    arguments: tuple[int, ...]
     params: tuple[Type, ...]
-    written: frozenset[int]
+    writes: frozenset[int]
 
 
 class Scope:

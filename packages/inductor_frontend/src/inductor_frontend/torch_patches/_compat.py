@@ -65,14 +65,14 @@ def _orders_streams() -> bool:
 
 
 REPORTS_SIDE_EFFECTS = hasattr(torch._dynamo.config, "side_effect_replay_policy")
-"""Whether an export through Dynamo reports side effects of a model on Python objects."""
+"""True if an export through Dynamo reports side effects of a model on Python objects."""
 
 ORDERS_STREAMS = _orders_streams()
-"""Whether torch schedules the streams of a model, and keeps operators that order them in the graph; not in
+"""True if torch schedules the streams of a model, and keeps operators that order them in the graph; not in
 torch 2.11."""
 
 LOWERS_ANY_SLICE = torch.__version__ >= "2.13"  # compared as versions
-"""Whether Inductor lowers a slice of an unbounded dimension without size hints; before, it assumed a
+"""True if Inductor lowers a slice of an unbounded dimension without size hints; before, it assumed a
 data-dependent size."""
 
 
@@ -100,7 +100,7 @@ def entered_stream(stream: int) -> object:
     return EnterCudaStreamContextLine(stream_idx=stream)
 
 
-def is_namedtuple(spec: Any) -> bool:
+def is_namedtuple(spec: object) -> bool:
     """Returns whether a pytree spec is that of a named tuple, whose context is its class."""
     return spec.type is pytree.namedtuple  # type: ignore[attr-defined]  # how torch itself refers to it
 
@@ -180,7 +180,7 @@ def without_options(node: Any) -> None:
         node.launch_kwargs = ()
 
 
-def removed_copy_of(node: torch.fx.Node) -> tuple[Any, Any] | None:
+def removed_copy_of(node: torch.fx.Node) -> tuple[Any, object] | None:
     """Returns the condition under which Inductor removes a node as a copy, and its replacement; None for
     other nodes.
 
@@ -236,7 +236,7 @@ class _Called(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's ba
         super().__init__()  # type: ignore[no-untyped-call]  # torch's base class
         self.names: list[str] = []
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> object:
         self.names.append(str(func))
         return func(*args, **(kwargs or {}))
 

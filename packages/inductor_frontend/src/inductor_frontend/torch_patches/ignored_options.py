@@ -152,14 +152,14 @@ effect."""
 
 
 def set_in_process(
-    options: CaptureOptions, followed: Collection[str] = (), given: Mapping[str, object] | None = None
+    options: CaptureOptions, followed: Collection[str] = (), overrides: Mapping[str, object] | None = None
 ) -> tuple[str, ...]:
     """Returns full names of options whose current value is neither torch's default nor that of a capture with
     these options.
 
-    Values of `given` take precedence over those of the process.
+    Values of `overrides` take precedence over those of the process.
     """
-    inductor = {**inductor_config.get_config_copy(), **(given or {})}
+    inductor = {**inductor_config.get_config_copy(), **(overrides or {})}
     changed = _changed({**IGNORED, **FOLLOWED_BY_BACKEND}, inductor, inductor_patches(options))
     functorch = _changed(FUNCTORCH_IGNORED, functorch_config.get_config_copy(), functorch_patches())
     return (

@@ -11,7 +11,7 @@ from torch._C import DispatchKey
 from inductor_frontend.torch_patches.table import Change, PatchPoint
 
 _NOTHING = object()
-_Before = tuple[Any, str, object]  # Any: an object of torch
+_Before = tuple[object, str, object]  # an object of torch, the name of its attribute, the value
 """An object, a name, and the object's own attribute of that name; `_NOTHING` if it is inherited or absent."""
 
 
@@ -56,7 +56,7 @@ def replaced_kernels(*kernels: tuple[PatchPoint, DispatchKey, Callable[..., Any]
             op._dispatch_cache.clear()
 
 
-def _replace(point: PatchPoint, owner: Any, name: str, value: object, before: list[_Before]) -> None:
+def _replace(point: PatchPoint, owner: object, name: str, value: object, before: list[_Before]) -> None:
     if not hasattr(owner, name) and not point.adds:
         if point.may_lack:
             return

@@ -135,7 +135,7 @@ CUDA_MEMORY = PatchPoint(
 FAKE_RESULTS = PatchPoint(
     "torch._subclasses.fake_tensor:FakeTensorMode",
     "_dispatch_impl",
-    "a fake kernel may return its argument although the schema promises a new tensor, and tracers confuse them",
+    "a fake kernel may return its argument although the schema promises a new tensor: tracers confuse them",
 )
 COMBINATIONS = PatchPoint(
     "torch:ops.aten.combinations.default", "py_kernels", "a trace loses the size of a mask's selection"

@@ -25,12 +25,12 @@ from wrapper_ir.expr import Expr, Int
 class Operands:
     """Operands of a node that calls subgraphs, by position in `args`.
 
-    `passed` are the positions of those that become arguments, in this order; `inlined` those of constants
+    `arguments` are the positions of those that become arguments, in this order; `inlined` those of constants
     that the callee refers to directly. The others are None, or sizes that the callee captures.
     """
 
     args: tuple[ir.Arg, ...]
-    passed: tuple[int, ...]
+    arguments: tuple[int, ...]
     inlined: tuple[int, ...]
 
     @staticmethod
@@ -47,7 +47,7 @@ class Operands:
                 inlined.append(i)
             elif arg is not None and not all(_same_size(arg, x) for x in inputs):
                 arguments.append(i)
-        return Operands(args, passed=tuple(arguments), inlined=tuple(inlined))
+        return Operands(args, arguments=tuple(arguments), inlined=tuple(inlined))
 
 
 def _same_size(arg: ir.Arg, inner: object) -> bool:
@@ -71,14 +71,14 @@ def make_callee(
     with V.set_graph_handler(graph):
         scope.shared.translate(inner)
         inner.function.prov = ir.UNKNOWN
-        values = [_result(inner, graph.graph_outputs[i], wanted) for i, wanted in returned]
+        values = [_result(inner, graph.graph_outputs[i], type) for i, type in returned]
     inner.function.ret(_owned(inner, values))
-    names = [graph.graph_input_names[i] for i in operands.passed]
+    names = [graph.graph_input_names[i] for i in operands.arguments]
     return Callee(
         name=inner.function.name,
-        passed=operands.passed,
+        arguments=operands.arguments,
         params=tuple(p.type for p in params),
-        written=frozenset(k for k, name in enumerate(names) if name in graph.mutated_buffers),
+        writes=frozenset(k for k, name in enumerate(names) if name in graph.mutated_buffers),
     )
 
 
@@ -93,7 +93,7 @@ def _parameters(inner: Scope, operands: Operands) -> list[ir.Value]:
         assert isinstance(arg, ir.Value)
         inner.bind(names[i], arg)
     params: dict[str, ir.Value] = {}
-    for i in operands.passed:
+    for i in operands.arguments:
         params[names[i]] = inner.function.param(names[i], param_type(inner, names[i]))
         inner.bind(names[i], params[names[i]])
     for name, value in params.items():
@@ -105,9 +105,9 @@ def _parameters(inner: Scope, operands: Operands) -> list[ir.Value]:
     return list(params.values())
 
 
-def _result(inner: Scope, node: object, wanted: ir.TensorType | None) -> ir.Arg:
+def _result(inner: Scope, node: object, layout: ir.TensorType | None) -> ir.Arg:
     value = to_arg(inner, node)
-    return conform(inner, value, wanted) if isinstance(value, ir.Value) and wanted is not None else value
+    return conform(inner, value, layout) if isinstance(value, ir.Value) and layout is not None else value
 
 
 def _owned(inner: Scope, values: list[ir.Arg]) -> list[ir.Arg]:
@@ -146,22 +146,22 @@ def outside_of_symmetric(scope: Scope, value: ir.Value) -> ir.Value:
     return copy(scope, value, value.type) if isinstance(root, ir.StorageType) and root.is_symmetric else value
 
 
-def conform(scope: Scope, value: ir.Value, wanted: ir.Type) -> ir.Value:
-    """Returns `value` with the strides of `wanted`; it is copied if its strides differ in a dimension of size
+def conform(scope: Scope, value: ir.Value, layout: ir.Type) -> ir.Value:
+    """Returns `value` with the strides of `layout`; it is copied if its strides differ in a dimension of size
     other than 1.
 
     Raises ConversionError FE307 if dtype or rank differ.
     """
     actual = value.type
-    if not isinstance(wanted, ir.TensorType) or not isinstance(actual, ir.TensorType):
+    if not isinstance(layout, ir.TensorType) or not isinstance(actual, ir.TensorType):
         return value
-    if (actual.dtype, len(actual.sizes)) != (wanted.dtype, len(wanted.sizes)):
-        raise ConversionError("FE307", f"{value.name} is {actual}, where Inductor expects {wanted}")
-    strides = zip(actual.sizes, actual.strides, wanted.strides)
+    if (actual.dtype, len(actual.sizes)) != (layout.dtype, len(layout.sizes)):
+        raise ConversionError("FE307", f"{value.name} is {actual}, where Inductor expects {layout}")
+    strides = zip(actual.sizes, actual.strides, layout.strides)
     others = [size for size, a, b in strides if _differ(scope, a, b)]
     if not others:
         return value
-    type = ir.TensorType(actual.dtype, actual.sizes, wanted.strides, actual.device)
+    type = ir.TensorType(actual.dtype, actual.sizes, layout.strides, actual.device)
     if all(size is Int(1) for size in others):
         return scope.view_as(value, type, Int(0))
     return copy(scope, value, type)

@@ -55,7 +55,7 @@ def invoke_subgraph(scope: Scope, node: ir.InvokeSubgraph) -> None:
     if name not in scope.callees:
         returned = [(i, scope.result_type(o.get_layout())) for i, o in outputs.items()]
         scope.callees[name] = make_callee(scope, graph, operands, returned)
-    elif not _same_sizes(scope, node, graph) or operands.passed != scope.callees[name].passed:
+    elif not _same_sizes(scope, node, graph) or operands.arguments != scope.callees[name].arguments:
         # Inductor has lowered it for the sizes of one call only.
         raise ConversionError(
             "FE304",
@@ -85,7 +85,7 @@ def while_loop(scope: Scope, node: ir.WhileLoop) -> None:
     operands = Operands.of(scope, [*carried, *(node.additional_inputs or ())], [cond, body])
     operands = dataclasses.replace(
         operands,
-        passed=(*changed, *(i for i in operands.passed if i not in changed)),
+        arguments=(*changed, *(i for i in operands.arguments if i not in changed)),
         inlined=tuple(i for i in operands.inlined if i not in changed),
     )
     cond_callee = make_callee(scope, cond, operands, [(0, None)])
@@ -128,7 +128,7 @@ def _graph(subgraph: ir.Subgraph | None) -> RecordingSubgraph:
 
 def _outputs(node: Any) -> dict[int, ir.MultiOutput]:
     """Returns the results that a node uses, by position of the callee's outputs, without sizes and None."""
-    outputs: Sequence[Any] = node.outputs
+    outputs: Sequence[object] = node.outputs
     return {o.indices[0][1]: o for o in outputs if isinstance(o, ir.MultiOutput)}
 
 
@@ -152,12 +152,12 @@ def _arguments(scope: Scope, operands: Operands, *callees: Callee) -> Iterator[t
     Inductor may have changed an operand's layout after it lowered the callees. Writes to a copy are copied
     back after the call.
     """
-    args = [operands.args[i] for i in operands.passed]
+    args = [operands.args[i] for i in operands.arguments]
     conformed = tuple(
         conform(scope, a, t) if isinstance(a, Value) else a for a, t in zip(args, callees[0].params)
     )
     yield conformed
-    mutated = frozenset[int]().union(*(c.written for c in callees))
+    mutated = frozenset[int]().union(*(c.writes for c in callees))
     for k, (arg, operand) in enumerate(zip(args, conformed)):
         if k in mutated and arg is not operand and is_tensor(arg) and is_tensor(operand):
             scope.function.append(Copy(dst=arg, src=operand, prov=scope.function.prov))
@@ -176,7 +176,7 @@ def _define(scope: Scope, node: Any) -> None:
 
 def _returns_operand(body: RecordingSubgraph, position: int) -> bool:
     """Returns whether a loop's body returns an operand at its own position."""
-    output: Any = body.graph_outputs[position]
+    output: object = body.graph_outputs[position]
     while isinstance(output, ir.MutableBox):
         output = output.data
     return isinstance(output, ir.InputBuffer) and output.get_name() == body.graph_input_names[position]

@@ -51,7 +51,7 @@ _ROLES = ("in_ptr", "out_ptr", "arg_")
 class TritonDefinition:
     """A kernel without the properties that its calls determine, such as the access through each pointer.
 
-    `positions` are its parameters' positions among the `arguments` arguments of Inductor's calls. `written`
+    `positions` are its parameters' positions among the `arguments` arguments of Inductor's calls. `writes`
     are the parameters that it updates in place. With `restores_updated`, the autotuner restores every
     parameter that is updated in place.
     """
@@ -59,7 +59,7 @@ class TritonDefinition:
     kernel: ir.TritonKernel
     positions: tuple[int, ...]
     arguments: int
-    written: frozenset[str]
+    writes: frozenset[str]
     restores_updated: bool
 
     @property
@@ -73,13 +73,13 @@ class TritonDefinition:
         A buffer that this kernel produces is written completely. Any other buffer may be written partially,
         so that its old content counts as read.
         """
-        if event.written is not None:
-            return ir.Access.READWRITE if param.name in event.written else ir.Access.READ
+        if event.writes is not None:
+            return ir.Access.READWRITE if param.name in event.writes else ir.Access.READ
         is_produced = buffer in event.produced
         if param.name.startswith("in_out_ptr") and is_produced:
             # Replaces a buffer of the same kernel; an atomic addition reads the old content.
             return ir.Access.READWRITE if "tl.atomic" in self.kernel.source else ir.Access.WRITE
-        if param.name in self.written or not param.name.startswith(_ROLES):
+        if param.name in self.writes or not param.name.startswith(_ROLES):
             return ir.Access.READWRITE
         if param.name.startswith("arg_"):  # parameter of a template
             return ir.Access.READWRITE if buffer in event.changed else ir.Access.READ
@@ -149,7 +149,7 @@ def definition_of(name: str, text: str) -> TritonDefinition:
         kernel=kernel,
         positions=tuple(parameters.index(n) for n in names),
         arguments=len(parameters),
-        written=frozenset(candidates.mutated),
+        writes=frozenset(candidates.mutated),
         restores_updated=source.heuristic != _USER,
     )
 

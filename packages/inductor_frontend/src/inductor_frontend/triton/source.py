@@ -115,7 +115,7 @@ def _is_constexpr(parameter: ast.arg) -> bool:
     return parameter.annotation is not None and "constexpr" in ast.unparse(parameter.annotation)
 
 
-def _defaults(name: str, function: ast.FunctionDef) -> dict[str, Any]:
+def _defaults(name: str, function: ast.FunctionDef) -> dict[str, object]:
     values = function.args.defaults
     parameters = function.args.args[len(function.args.args) - len(values) :]
     return {p.arg: constant_value(name, v) for p, v in zip(parameters, values, strict=True)}

@@ -1,7 +1,8 @@
 """The JSON form: canonical text, without pickle or evaluation.
 
-Its JSON Schemas (draft 2020-12) are in `wrapper_ir/schema`; a test compares these files with the codecs. Names are
-imported on first use: other readers of JSON use `decode` without the codecs of programs.
+Its JSON Schemas (draft 2020-12) are in `wrapper_ir/schema`; a test compares these files with the codecs.
+
+Names are imported on first use: other readers of JSON use `decode` without the codecs of programs.
 """
 
 from __future__ import annotations
