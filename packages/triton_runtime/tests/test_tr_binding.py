@@ -119,7 +119,7 @@ def test_options_of_the_config_prevail() -> None:
 @pytest.mark.parametrize(
     ("params", "clauses", "message"),
     [
-        ("i32 n", "order(n, M)\n  configs({} warps(4) stages(1))", "nothing gives parameter 'M'"),
+        ("i32 n", "order(n, M)\n  configs({} warps(4) stages(1))", "parameter 'M' of "),
         ("i32 n, i32 m", "order(n)\n  configs({} warps(4) stages(1))", "no parameter 'm'"),
         ("i32 n", "order(n)\n  constants(c = 1)\n  configs({} warps(4) stages(1))", "no parameter 'c'"),
         ("i32 n", "order(n)\n  configs({n = 1} warps(4) stages(1))", "'n' is given twice"),

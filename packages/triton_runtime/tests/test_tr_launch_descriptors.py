@@ -82,7 +82,7 @@ def test_tensors_that_do_not_fit_are_refused(fake: FakeCuda) -> None:
         assert len(fake.launches()) == 1
     fake.fail("cuTensorMapEncodeTiled", 1)
     with pytest.raises(
-        LaunchError, match=r"TR308.*could not describe a tensor(.|\n)*hint: address and strides"
+        LaunchError, match=r"TR308.*could not describe a tensor(.|\n)*hint: the address and strides"
     ):
         kernel(a, 1, b)
 

@@ -97,7 +97,7 @@ class ArgumentChecks:
         if param.kind is ir.ParamKind.DESCRIPTOR and (arg.dim() != len(param.block) or arg.stride()[-1] != 1):
             raise self._tensor_error(
                 param,
-                f"has sizes {tuple(arg.shape)} and strides {arg.stride()}, which blocks cannot be copied of",
+                f"has sizes {tuple(arg.shape)} and strides {arg.stride()}, from which blocks cannot be copied",
             )
 
     def _tensor_error(self, param: ir.KernelParam, what: str) -> LaunchError:

@@ -96,8 +96,7 @@ def bind(kernel: ir.TritonKernel, config: ir.TritonConfig) -> Binding:
             arguments.append(argument)
         else:
             raise KernelError(
-                "TR102",
-                f"kernel '{kernel.name}': nothing gives parameter '{name}' of '{kernel.entry}' its value",
+                "TR102", f"kernel '{kernel.name}': parameter '{name}' of '{kernel.entry}' has no value"
             )
     for name in (*places, *(name for name, _ in kernel.constants)):
         if name not in kernel.order:
@@ -168,7 +167,7 @@ def _size(kernel: ir.TritonKernel, name: str, size: Expr, fixed: Mapping[str, ir
         raise KernelError(
             "TR102",
             f"kernel '{kernel.name}': the blocks of '{name}' need {', '.join(missing)}, which the config "
-            "does not give",
+            "does not define",
         )
     return int(evaluate(size, numbers))
 

@@ -12,7 +12,7 @@ A code never changes its meaning once released:
 | TR106 | KernelError  | a grid names something that is not a whole number of the launch        |
 | TR107 | KernelError  | a driver cannot load kernels for this device                           |
 | TR109 | KernelError  | a compiled kernel takes other parameters than this version knows       |
-| TR110 | KernelError  | a kernel without a binary was to be loaded onto a device               |
+| TR110 | KernelError  | a kernel to be loaded onto a device has no binary                      |
 | TR111 | KernelError  | a kernel calls an operator that torch does not have                    |
 | TR201 | CompileError | Triton's compiler refused a kernel                                     |
 | TR202 | CompileError | the target is not one that kernels can be compiled for                 |
@@ -34,7 +34,7 @@ A code never changes its meaning once released:
 | TR601 | TuningError  | a text is not tuning measurements                                      |
 | TR602 | TuningError  | no candidate of a kernel can be compiled and run                       |
 | TR603 | TuningError  | processes that tune together have different kernels                    |
-| TR604 | TuningError  | a multi-kernel is asked for a kernel that it does not have             |
+| TR604 | TuningError  | a multi-kernel has no kernel of the requested index                    |
 | TR605 | TuningError  | measurements are of several devices                                    |
 | TR606 | (a warning)  | one launch of a program cannot be tuned                                |
 """

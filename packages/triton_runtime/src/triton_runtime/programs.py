@@ -179,7 +179,7 @@ def _only(measurements: Measurements) -> DeviceKey | None:
         raise TuningError(
             "TR605",
             f"the measurements are of several devices: {device_list}",
-            hint="give measurements of one device only",
+            hint="pass measurements of one device",
         )
     return DeviceKey(*devices[0]) if devices else None
 

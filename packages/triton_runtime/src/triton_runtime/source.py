@@ -95,7 +95,7 @@ def _load(name: str, source: str, path: Path) -> ModuleType:
         raise KernelError(
             "TR104",
             f"kernel '{name}': its source does not load: {_place(error, source, path)}",
-            f"the source is in {path}; what it imports has to be installed",
+            f"the source is in {path}; its imports must be installed",
         ) from error
     return module
 

@@ -58,7 +58,7 @@ class MultiLaunch:
         if force is not None and not 0 <= force < len(kernel.variants):
             raise TuningError(
                 "TR604",
-                f"kernel {force} of @{kernel.name} is asked for, which has {len(kernel.variants)}",
+                f"@{kernel.name} has no kernel {force}: it has {len(kernel.variants)}",
                 hint=f"choose one of 0 to {len(kernel.variants) - 1}",
             )
         self._fixed = self._without_looking()

@@ -160,7 +160,7 @@ def _refused(job: CompileJob, function: JITFunction, error: Exception) -> Compil
         "TR201",
         f"Triton refused kernel '{job.kernel}' with config {job.config} for sm_{job.capability}"
         f"{_line(job, function, error)}: {type(error).__name__}\n{excerpt}",
-        f"the kernel was written for {job.changed}: capture the model again with what is here"
+        f"the kernel was written for {job.changed}: capture the model again with the installed versions"
         if job.changed
         else "another config may fit where memory or registers ran out; otherwise the kernel's source has to "
         "change",

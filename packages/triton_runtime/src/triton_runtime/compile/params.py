@@ -42,7 +42,7 @@ def driver_params(kernel: str, binding: Binding, binary: Binary) -> tuple[ir.Dri
         raise KernelError(
             "TR109",
             f"kernel '{kernel}' takes {count} parameters, where {len(params)} would be passed",
-            f"Triton {binary.compiler} compiles launches in a way that this version does not know",
+            f"Triton {binary.compiler} uses a calling convention that this version does not support",
         )
     return params
 

@@ -15,7 +15,7 @@ STICKY_STATUSES = frozenset({700, 702, 709, 710, 714, 715, 716, 717, 718, 719})
 OUT_OF_MEMORY = 2
 """CUDA_ERROR_OUT_OF_MEMORY."""
 STICKY_HINT = (
-    "an earlier kernel failed, and the device is lost for this process; CUDA_LAUNCH_BLOCKING=1 tells which"
+    "an earlier kernel failed, and the device is lost for this process; CUDA_LAUNCH_BLOCKING=1 shows which"
 )
 
 
@@ -45,7 +45,7 @@ class Explainer:
                     "sizes are 0 or more, at most 2147483647 in x and 65535 in y and z",
                 )
             case "unloaded":
-                raise LaunchError("TR308", f"kernel '{self.kernel.name}' was taken off its device (unload)")
+                raise LaunchError("TR308", f"kernel '{self.kernel.name}' was unloaded from its device")
             case _:
                 self._argument(reason, position, value)
 
@@ -107,9 +107,7 @@ class Explainer:
         if status in STICKY_STATUSES:
             hint = STICKY_HINT
         if what == "describe a tensor":
-            hint = (
-                hint or "address and strides of a tensor to copy blocks of have to be multiples of 16 bytes"
-            )
+            hint = hint or "the address and strides of a tensor with blocks must be multiples of 16 bytes"
         if is_launch:
             raise LaunchError("TR308", message, hint)
         if what == "reserve shared memory":

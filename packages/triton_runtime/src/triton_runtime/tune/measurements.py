@@ -135,7 +135,7 @@ class Measurements:
             return Measurements(dict(map(_read_entry, document["entries"])))
         except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
             raise TuningError(
-                "TR601", f"this is not tuning measurements: {error}", hint="tune again"
+                "TR601", f"these are not tuning measurements: {error}", hint="tune again"
             ) from error
 
 

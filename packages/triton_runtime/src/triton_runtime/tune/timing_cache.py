@@ -114,7 +114,7 @@ def _gathered(key: TuningKey, entry: Entry, gather: Gather) -> Entry:
         raise TuningError(
             "TR603",
             f"processes tune kernels {sorted({key.kernel, *others})} together",
-            hint="all processes have to launch the same kernels in the same order",
+            hint="all processes must launch the same kernels in the same order",
         )
     entries = sorted(
         (e for measurements in records for e in measurements.entries.values()),
