@@ -95,10 +95,8 @@ class ArgumentChecks:
         if param.divisible > 1 and arg.data_ptr() % param.divisible and param.kind is ir.ParamKind.POINTER:
             raise self._tensor_error(param, f"is at an address that is not a multiple of {param.divisible}")
         if param.kind is ir.ParamKind.DESCRIPTOR and (arg.dim() != len(param.block) or arg.stride()[-1] != 1):
-            raise self._tensor_error(
-                param,
-                f"has sizes {tuple(arg.shape)} and strides {arg.stride()}, from which blocks cannot be copied",
-            )
+            layout = f"sizes {tuple(arg.shape)} and strides {arg.stride()}"
+            raise self._tensor_error(param, f"has {layout}, from which blocks cannot be copied")
 
     def _tensor_error(self, param: ir.KernelParam, what: str) -> LaunchError:
         return LaunchError("TR302", f"kernel '{self.kernel.name}': argument '{param.name}' {what}")

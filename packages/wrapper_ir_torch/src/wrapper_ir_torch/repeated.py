@@ -121,7 +121,7 @@ class _Recording:
                     return None, None
                 launches = operator.end(side)
                 del holes
-            forget_workspaces()  # that of the stream in use, which may not be requested again
+            forget_workspaces()  # torch must not reuse that of `side`, which belongs to the recording
             return launches, results
 
     def _movable(
