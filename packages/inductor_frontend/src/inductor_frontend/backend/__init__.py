@@ -10,7 +10,6 @@ from torch.fx import GraphModule
 
 from inductor_frontend.backend.function import compile_function
 from inductor_frontend.backend.options import BackendOptions
-from inductor_frontend.functionalize.resizes import lend
 
 __all__ = ["BackendOptions", "wrapper_ir_backend"]
 
@@ -31,7 +30,7 @@ def wrapper_ir_backend(
         from inductor_frontend.backend.ahead import compile_ahead  # deferred: rarely needed
 
         return compile_ahead(gm, example_inputs, options, mode)
-    return compile_function(lend(gm, example_inputs), example_inputs, BackendOptions.parse(options, mode))
+    return compile_function(gm, example_inputs, BackendOptions.parse(options, mode))
 
 
 def _is_ahead() -> bool:

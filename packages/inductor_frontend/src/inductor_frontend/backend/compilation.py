@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -49,36 +50,33 @@ _REPORTING: Mapping[str, object] = {
 }
 
 
-def _is_guarded(context: TracingContext | None) -> bool:
+def _is_guarded() -> bool:
     """Returns whether Dynamo checks the arguments: it traced the whole function and calls it with its own
     inputs."""
+    context = TracingContext.try_get()
     return context is not None and context.fake_mode is not None and context.ddp_optimizer_ctx is None
 
 
+@dataclass(kw_only=True, eq=False)
 class Compilation:
-    """One run of torch's compile flow, with the backend's inner compiler."""
+    """One run of torch's compile flow, with the backend's inner compiler.
 
-    ignores_shape_env = False
-    """True if sizes are specialized to the example inputs, even if the graph has symbolic sizes."""
+    `is_guarded`: whether Dynamo checks the arguments. `ignores_shape_env`: whether sizes are specialized to
+    the example inputs, even if the graph has symbolic sizes.
+    """
 
-    def __init__(
-        self,
-        options: BackendOptions,
-        emitter: Emitter[object],
-        store: Store | None,
-        function: FunctionInfo | None = None,
-    ) -> None:
-        self.function = function or FunctionInfo()
-        self.options = options
-        self.emitter = emitter
-        self.store = store
-        self.checks: Sequence[ModelCheck] = ()
-        self.is_guarded = _is_guarded(TracingContext.try_get())
-        self.inductor_options = known_options(inductor_patches(options.capture), inductor_config)
-        self.fallback = self._fallback() if options.on_unsupported == "inductor" else None
+    options: BackendOptions
+    emitter: Emitter[object]
+    store: Store | None = None
+    function: FunctionInfo
+    is_guarded: bool = field(default_factory=_is_guarded)
+    ignores_shape_env: bool = False
+    checks: Sequence[ModelCheck] = ()
 
-    def _fallback(self) -> Fallback:
-        return Fallback(self.inductor_options, self.functorch_options())
+    def __post_init__(self) -> None:
+        self.inductor_options = known_options(inductor_patches(self.options.capture), inductor_config)
+        falls_back = self.options.on_unsupported == "inductor"
+        self.fallback = Fallback(self.inductor_options, self.functorch_options()) if falls_back else None
 
     def run(self, gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., object]:
         """Compiles the function and returns its callable."""
@@ -129,20 +127,12 @@ class Compilation:
         return boxed(graph, self.emitter, facts)
 
 
+@dataclass(kw_only=True, eq=False)
 class ReportingCompilation(Compilation):
     """A compilation after which torch reports the runtime wrappers of the graphs."""
 
-    def __init__(
-        self,
-        options: BackendOptions,
-        emitter: Emitter[object],
-        store: Store | None,
-        symbols: SymbolState,
-        function: FunctionInfo | None = None,
-    ) -> None:
-        super().__init__(options, emitter, store, function)
-        self.symbols = symbols
-        self._guards = 0
+    symbols: SymbolState
+    _guards: int = 0
 
     def functorch_options(self) -> dict[str, object]:
         """Returns the options under which torch reports the runtime wrappers."""
@@ -164,25 +154,16 @@ class ReportingCompilation(Compilation):
         return _runtime_facts(compiled, self.symbols)
 
 
+@dataclass(kw_only=True, eq=False)
 class StoredCompilation(ReportingCompilation):
     """A compilation that is stored as a whole at the end: after its backward graph, if it has one."""
 
-    def __init__(
-        self,
-        options: BackendOptions,
-        emitter: Emitter[object],
-        store: Store,
-        key: str,
-        symbols: SymbolState,
-        function: FunctionInfo | None = None,
-    ) -> None:
-        super().__init__(options, emitter, store, symbols, function)
-        self.function_store = store
-        self.key = key
-        self.forward: str = ""
-        self.backward: tuple[str, bool] | None = None
-        self.encoded: dict[str, Json] | None = None
-        self.has_backward = False
+    store: Store
+    key: str
+    forward: str = ""
+    backward: tuple[str, bool] | None = None
+    encoded: dict[str, Json] | None = None
+    has_backward: bool = False
 
     def run(self, gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., object]:
         """Compiles the function, stores it if it is complete, and returns its callable."""
@@ -216,7 +197,7 @@ class StoredCompilation(ReportingCompilation):
         )
         if complete and self.encoded is not None and (self.backward is None or self.backward[0]):
             try:
-                store_function(self.function_store, self.key, self.encoded, self.forward, self.backward)
+                store_function(self.store, self.key, self.encoded, self.forward, self.backward)
             except StoreError as error:
                 count_bypass(f"function: {error}")
 

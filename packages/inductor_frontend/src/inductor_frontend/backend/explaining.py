@@ -18,7 +18,6 @@ from inductor_frontend.backend.function import compile_function
 from inductor_frontend.backend.graph_explanation import explain_graph
 from inductor_frontend.backend.live_graphs import GraphInfo
 from inductor_frontend.backend.options import BackendOptions
-from inductor_frontend.functionalize.resizes import lend
 from wrapper_ir_tools.explain import (
     Explanation,
     LineShare,
@@ -91,7 +90,7 @@ def explain(
     parsed = BackendOptions.parse(options, None)
 
     def backend(gm: GraphModule, inputs: Sequence[object]) -> Callable[..., object]:
-        return compile_function(lend(gm, inputs), inputs, parsed, (infos.append,))
+        return compile_function(gm, inputs, parsed, (infos.append,))
 
     torch._dynamo.reset()
     refused_before = counters[COUNTERS]["graphs"]

@@ -21,9 +21,8 @@ from inductor_frontend.cache.operators import NoCanonicalForm
 from inductor_frontend.cache.statistics import count_bypass
 from inductor_frontend.cache.symbols import SymbolState
 from inductor_frontend.errors import CaptureError
+from inductor_frontend.functionalize.resizes import lend
 from inductor_frontend.lazy_bits import share_lazily
-from wrapper_ir.plugins.protocols import Emitter
-from wrapper_ir_runtime.cache import Store
 
 _LOG = logging.getLogger(__name__)
 
@@ -42,6 +41,7 @@ def compile_function(
     """
     if share_lazily(inputs):
         return _eager(gm, options)
+    gm = lend(gm, inputs)
     with inductor_config.patch(dict(options.inductor)):
         return _compiled(gm, inputs, options, describe_function(gm, observers))
 
@@ -64,41 +64,30 @@ def _compiled(
     emitter, store = options.find_emitter(), options.store()
     if torch.compiler.config.force_disable_caches:
         store = None
-    if store is None or options.memory_report is not None:  # the report is written for each compiled graph
-        return _compiled_plainly(gm, inputs, options, emitter, store, function)
-    context = TracingContext.try_get()
-    symbols = SymbolState(getattr(getattr(context, "fake_mode", None), "shape_env", None))
-    try:
-        _require_plain_context(context)
-        key = function_key(gm, inputs, symbols, options.choices())
-    except NoCanonicalForm as error:
-        count_bypass(f"function: {error}")
-        return _compiled_plainly(gm, inputs, options, emitter, store, function)
-    entry = find_function(store, key, symbols)
-    if entry is not None:
-        symbols.add(entry.facts.guards)
-        return restore(entry, gm, inputs, emitter, replace(function, from_cache=True))
+    key, symbols = "", SymbolState(None)
+    if store is not None and options.memory_report is None:  # the report is written for each compiled graph
+        context = TracingContext.try_get()
+        symbols = SymbolState(getattr(getattr(context, "fake_mode", None), "shape_env", None))
+        try:
+            _require_plain_context(context)
+            key = function_key(gm, inputs, symbols, options.choices())
+        except NoCanonicalForm as error:
+            count_bypass(f"function: {error}")
+        entry = find_function(store, key, symbols) if key else None
+        if entry is not None:
+            symbols.add(entry.facts.guards)
+            return restore(entry, gm, inputs, emitter, replace(function, from_cache=True))
     prepare_kernels(inputs)
-    # Imported here and below: a function from the cache does not need the compiler, which imports most of
-    # Inductor.
-    from inductor_frontend.backend.compilation import StoredCompilation
+    # Imported here: a function from the cache does not need the compiler, which imports most of Inductor.
+    from inductor_frontend.backend.compilation import Compilation, StoredCompilation
 
-    return StoredCompilation(options, emitter, store, key, symbols, function).run(gm, inputs)
-
-
-def _compiled_plainly(
-    gm: GraphModule,
-    inputs: Sequence[object],
-    options: BackendOptions,
-    emitter: Emitter[object],
-    store: Store | None,
-    function: FunctionInfo,
-) -> Callable[..., object]:
-    """Compiles the function; each of its graphs is loaded from the cache if it is cached."""
-    prepare_kernels(inputs)
-    from inductor_frontend.backend.compilation import Compilation
-
-    return Compilation(options, emitter, store, function).run(gm, inputs)
+    if store is None or not key:  # each graph is loaded from the cache if it is cached
+        compilation = Compilation(options=options, emitter=emitter, store=store, function=function)
+    else:
+        compilation = StoredCompilation(
+            options=options, emitter=emitter, store=store, key=key, symbols=symbols, function=function
+        )
+    return compilation.run(gm, inputs)
 
 
 def _require_plain_context(context: TracingContext | None) -> None:

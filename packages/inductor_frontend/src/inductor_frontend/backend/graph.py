@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from types import SimpleNamespace
 
 import torch
 from torch._guards import TracingContext
@@ -20,7 +20,6 @@ from inductor_frontend.cache.sizes import Size
 from inductor_frontend.cache.statistics import count, count_bypass
 from inductor_frontend.cache.symbols import SymbolState
 from inductor_frontend.record.donated import donated_alone
-from inductor_frontend.scope.outer_streams import OuterStreams
 from inductor_frontend.session import capture_session
 from wrapper_ir.errors import StoreError
 from wrapper_ir_runtime.cache import Store
@@ -89,10 +88,6 @@ def _compile(request: GraphRequest, options: BackendOptions, symbols: SymbolStat
 def _store(store: Store, key: str, graph: CompiledGraph) -> bool:
     """Stores a graph if possible; returns whether it was stored."""
     try:
-        if any(c.mutable for c in graph.artifact.program.constants):
-            raise NoCanonicalForm("a constant that the program writes")
-        if graph.outer != OuterStreams():
-            raise NoCanonicalForm("streams")
         store_graph(store, key, graph)
     except (NoCanonicalForm, StoreError) as error:
         count_bypass(str(error))
@@ -120,16 +115,8 @@ def _key(request: GraphRequest, options: BackendOptions, symbols: SymbolState) -
         return ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Strides:
-    """The attribute that torch's report of output strides reads: for each output a tuple of printed
-    expressions."""
-
-    output_strides: list[tuple[str, ...] | None]
-
-
 def _report_strides(inputs: Sequence[object], strides: Sequence[tuple[Size, ...] | None]) -> None:
     printer = SymExprPrinter()
     texts = [None if s is None else tuple(printer.doprint(x) for x in s) for s in strides]
-    compiled = _Strides(texts)
-    set_tracing_context_output_strides(inputs, compiled)  # type: ignore[arg-type]  # reads one attribute
+    report = SimpleNamespace(output_strides=texts)
+    set_tracing_context_output_strides(inputs, report)  # type: ignore[arg-type]  # reads one attribute

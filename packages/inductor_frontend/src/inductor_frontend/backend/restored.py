@@ -146,4 +146,5 @@ def _result(
         "serialized_bw_module": _NoGraph(),
     }
     names = [f.name for f in fields(GenericAOTAutogradResult)]
-    return GenericAOTAutogradResult(**{name: values.get(name) for name in names})  # type: ignore[arg-type]  # by name
+    fields_by_name: Any = {name: values.get(name) for name in names}  # versions of torch have other fields
+    return GenericAOTAutogradResult(**fields_by_name)

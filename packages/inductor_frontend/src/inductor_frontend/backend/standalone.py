@@ -22,7 +22,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from inductor_frontend.backend.compilation import ReportingCompilation
 from inductor_frontend.backend.graph import compile_graph
 from inductor_frontend.backend.graph_copy import GraphCopy
-from inductor_frontend.backend.live_graphs import FunctionInfo, describe_function
+from inductor_frontend.backend.live_graphs import describe_function
 from inductor_frontend.backend.options import BackendOptions
 from inductor_frontend.backend.request import GraphRequest
 from inductor_frontend.backend.restored import restore
@@ -33,7 +33,6 @@ from inductor_frontend.cache.operators import NoCanonicalForm
 from inductor_frontend.cache.symbols import ForeignSymbols, SymbolState
 from inductor_frontend.errors import BackendError
 from inductor_frontend.functionalize.resizes import lend
-from inductor_frontend.scope.outer_streams import OuterStreams
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.artifact.file import save
 from wrapper_ir.plugins.protocols import Emitter
@@ -116,8 +115,15 @@ def compile_piece(
     copied = GraphCopy(lend(gm, inputs)).make()
     single = _return_tuple(copied)
     with tracing(TracingContext(mode)), inductor_config.patch(dict(parsed.inductor)):
-        piece = _Piece(parsed, SymbolState(mode.shape_env), describe_function(gm), trains=trains)
-        piece.ignores_shape_env = sizes == "from_example_inputs"
+        piece = _Piece(
+            options=parsed,
+            emitter=parsed.find_emitter(),
+            symbols=SymbolState(mode.shape_env),
+            function=describe_function(gm),
+            is_guarded=False,  # callers of a piece need not check its inputs
+            ignores_shape_env=sizes == "from_example_inputs",
+            trains=trains,
+        )
         call = piece.run(copied, inputs)
         return piece.finish(call, {_SINGLE: ""} if single else {})
 
@@ -194,23 +200,19 @@ def _return_tuple(gm: fx.GraphModule) -> bool:
     return isinstance(results, fx.Node)
 
 
+@dataclass(kw_only=True, eq=False)
 class _Piece(ReportingCompilation):
     """A compilation that retains its graphs and the facts of their runtime wrappers."""
 
-    def __init__(
-        self, options: BackendOptions, symbols: SymbolState, function: FunctionInfo, *, trains: bool
-    ) -> None:
-        super().__init__(options, options.find_emitter(), None, symbols, function)
-        self.is_guarded = False  # callers of a piece need not check its inputs
-        self._trains = trains
-        self._forward: CompiledGraph | None = None
-        self._backward: CompiledGraph | None = None
+    trains: bool
+    _forward: CompiledGraph | None = None
+    _backward: CompiledGraph | None = None
 
     def inner(self, gm: fx.GraphModule, inputs: Sequence[object], *_: object, **facts: object) -> Boxed:
         """Compiles a graph. Raises BackendError FE361 if it needs gradients, but the piece is for
         inference."""
         request = GraphRequest(gm, inputs, facts, self.checks)
-        if request.kind != "inference" and not self._trains:
+        if request.kind != "inference" and not self.trains:
             raise BackendError(
                 "FE361",
                 "a piece that needs gradients cannot be saved",
@@ -241,6 +243,4 @@ def _described(graph: CompiledGraph | None, key: str, more: Mapping[str, str]) -
     saved."""
     if graph is None:
         raise NoCanonicalForm("torch has not requested a graph")
-    if graph.outer != OuterStreams():
-        raise NoCanonicalForm("streams")
     return described(graph, key, more)

@@ -12,6 +12,7 @@ import sympy
 
 from inductor_frontend.cache.entries import read_entry
 from inductor_frontend.cache.metrics import Counts, count_lookup
+from inductor_frontend.cache.operators import NoCanonicalForm
 from inductor_frontend.cache.sizes import Size, encode_size
 from inductor_frontend.cache.statistics import count
 from inductor_frontend.cache.symbols import SymbolState
@@ -60,8 +61,12 @@ def store_graph(store: Store, key: str, graph: CompiledGraph) -> None:
 def described(graph: CompiledGraph, key: str, more: Mapping[str, str]) -> Artifact:
     """Returns the artifact of a graph; its metadata contains the graph's facts, its key, and `more`.
 
-    Raises NoCanonicalForm.
+    Raises NoCanonicalForm, also for a graph that a file cannot contain.
     """
+    if any(c.mutable for c in graph.artifact.program.constants):
+        raise NoCanonicalForm("a constant that the program writes")
+    if graph.outer != OuterStreams():
+        raise NoCanonicalForm("streams")
     facts = {
         "key": key,
         "inputs": graph.inputs,
