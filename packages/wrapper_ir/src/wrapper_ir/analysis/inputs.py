@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from wrapper_ir import ir
 from wrapper_ir.analysis.input_facts import Input, NumberInput, StorageInput, TensorInput, extent
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.expr import Expr, Int, Sym
+from wrapper_ir.expr import Expr
 
 _PROLOGUE = (ir.Define, ir.AssertExpr, ir.AssertLayout, ir.Comment, ir.Drop)
 """Ops that cannot change an input, so that a check after them still sees the caller's argument."""
@@ -230,7 +230,7 @@ def _is_operand_of_operators(value: ir.Value, function: ir.Function, program: ir
 
 
 def _constants(exprs: Sequence[Expr]) -> tuple[int | None, ...]:
-    return tuple(e.value if isinstance(e, Int) else None for e in exprs)
+    return tuple([e.integer for e in exprs])
 
 
 def _own_checks(body: Sequence[ir.Op]) -> dict[_Layout, list[int]]:
@@ -251,8 +251,9 @@ def _open_symbols(
     pairs: list[tuple[Expr, Expr]] = [(e, ir.SizeOf(value, d)) for d, e in enumerate(type.sizes)]
     pairs += [(e, ir.StrideOf(value, d)) for d, e in enumerate(type.strides)]
     for expr, atom in pairs:
-        if isinstance(expr, Sym) and expr.name in defined:
-            define = body[defined[expr.name]]
+        name = expr.symbol
+        if name is not None and name in defined:
+            define = body[defined[name]]
             if isinstance(define, ir.Define) and define.expr == atom:
                 continue
         symbols |= expr.free_symbols

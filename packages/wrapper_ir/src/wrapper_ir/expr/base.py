@@ -78,6 +78,10 @@ class Expr:
     """The operator; None for a constant, a symbol and an atom."""
     args: tuple[Expr, ...] = ()
     """Operands, left to right."""
+    integer: int | None = None
+    """Value of an integer constant; None for every other node."""
+    symbol: str | None = None
+    """Name of a symbol; None for every other node."""
 
     _key: tuple[object, ...]
     _atoms: frozenset[Atom] | None

@@ -35,6 +35,7 @@ class Int(Constant):
     __slots__ = ()
     kind = SymKind.INT
     value: int
+    integer: int
 
     def __new__(cls, value: int) -> Int:  # not Self: the cache contains Int, which has no subclass
         small = _SMALL_INTS.get(value)
@@ -80,6 +81,7 @@ class Sym(Expr):
     __match_args__ = ("name", "kind")
     name: str
     kind: SymKind
+    symbol: str
 
     def __new__(cls, name: str, kind: SymKind = SymKind.INT) -> Self:
         if not name.isidentifier() or name in RESERVED_NAMES:
@@ -92,6 +94,8 @@ class Sym(Expr):
         return frozenset((self.name,))
 
 
+Int.integer = Int.value  # type: ignore[misc]  # one slot, two names
+Sym.symbol = Sym.name  # type: ignore[misc]  # one slot, two names
 CONSTANTS: Mapping[str, Expr] = {
     "true": Bool(True),
     "false": Bool(False),

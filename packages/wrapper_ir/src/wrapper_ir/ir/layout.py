@@ -20,8 +20,7 @@ def numel(sizes: Sequence[Expr]) -> Expr:
 
 def may_have_item(type: TensorType) -> bool:
     """Whether a tensor of this type can have exactly one element; symbolic sizes count as 1."""
-    count = numel(type.sizes)
-    return not isinstance(count, Int) or count.value == 1
+    return numel(type.sizes).integer in (None, 1)
 
 
 def contiguous_strides(sizes: Sequence[Expr]) -> tuple[Expr, ...]:
@@ -74,8 +73,8 @@ def is_layout_extent(extent: Expr, type: TensorType) -> bool:
 def remainder(e: Expr) -> tuple[int, int]:
     """(modulus, rest) such that `e` is `rest` plus a multiple of `modulus` for all values of its symbols. A constant has
     modulus 0."""
-    if isinstance(e, Int):
-        return 0, e.value
+    if e.integer is not None:
+        return 0, e.integer
     poly = expand(e)
     return gcd(*(scale for monomial, scale in poly.terms.items() if monomial)), poly.constant
 
@@ -89,8 +88,8 @@ def exact_quotient(e: Expr, by: int) -> Expr | None:
     """`e / by` if `by` provably divides it (bytes to elements); otherwise None."""
     if by == 1:
         return e
-    if isinstance(e, Int):
-        return Int(e.value // by) if e.value % by == 0 else None
-    if e.op is MUL and any(type(f) is Int and f.value % by == 0 for f in e.args):
+    if e.integer is not None:
+        return Int(e.integer // by) if e.integer % by == 0 else None
+    if e.op is MUL and any(f.integer is not None and f.integer % by == 0 for f in e.args):
         return floordiv(e, Int(by))
     return None

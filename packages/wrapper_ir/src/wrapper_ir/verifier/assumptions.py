@@ -38,7 +38,7 @@ class Assumptions:
 
     def nonneg(self, e: Expr) -> None:
         """Adds the fact that an int expression is not negative."""
-        if isinstance(e, Int) or e.free_atoms:
+        if e.integer is not None or e.free_atoms:
             return
         if len(e.free_symbols) == 1 and self._tighten(e):
             return
@@ -52,11 +52,11 @@ class Assumptions:
         """Adds `scale*symbol + rest >= 0` as a range; returns False if `e` has another form."""
         poly = expand(e)
         factors = [monomial for monomial in poly.terms if monomial]
-        if len(factors) != 1 or len(factors[0]) != 1 or not isinstance(symbol := factors[0][0], Sym):
+        if len(factors) != 1 or len(factors[0]) != 1 or (name := factors[0][0].symbol) is None:
             return False
         scale, rest = poly.terms[factors[0]], poly.constant
         limit = -(rest // scale) if scale > 0 else rest // -scale
-        self.within(symbol.name, Interval(limit, None) if scale > 0 else Interval(None, limit))
+        self.within(name, Interval(limit, None) if scale > 0 else Interval(None, limit))
         return True
 
     def holds(self, condition: Expr) -> None:
@@ -92,7 +92,7 @@ class Assumptions:
         """Yields expressions that are not negative if `positive` ones are at least 1, and all their symbols:
         first those over these symbols alone, then those over symbols that occur together with them."""
         # a symbol that is at least 1 has a range, so it needs no fact
-        sizes = {add(size, -1): None for size in positive if not isinstance(size, Int | Sym)}
+        sizes = {add(size, -1): None for size in positive if size.integer is None and size.symbol is None}
         names = names.union(*(size.free_symbols for size in positive))
         near = dict(sizes)
         for name in sorted(names):

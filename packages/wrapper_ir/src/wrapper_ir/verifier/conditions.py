@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import gcd
 
-from wrapper_ir.expr import Expr, Int, floordiv, le
+from wrapper_ir.expr import Expr, floordiv, le
 from wrapper_ir.expr.operators import ADD, MUL
 
 
@@ -16,8 +16,8 @@ def at_most(a: Expr, b: Expr) -> Expr:
 
 def _factor(e: Expr) -> int:
     """A number that divides `e` for all values of its symbols."""
-    if isinstance(e, Int):
-        return abs(e.value)
+    if e.integer is not None:
+        return abs(e.integer)
     if e.op is MUL:
         return next((_factor(f) for f in e.args if f.constant is not None), 1)
     return gcd(*map(_factor, e.args)) if e.op is ADD else 1

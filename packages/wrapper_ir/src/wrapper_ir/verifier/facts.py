@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import Aliasing
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.expr import Expr, Int, prove_eq
+from wrapper_ir.expr import Expr, prove_eq
 from wrapper_ir.verifier.findings import Findings
 from wrapper_ir.verifier.obligations import Claim, Obligation, Obligations, Size, Verdict
 from wrapper_ir.verifier.proofs import Proofs
@@ -167,7 +167,7 @@ def sizes_of(value: ir.Value) -> tuple[Expr, ...]:
     """The sizes of a tensor that may be 0; none for other values."""
     if not ir.is_tensor(value):
         return ()
-    return tuple(n for n in value.type.sizes if not isinstance(n, Int) or n.value <= 0)
+    return tuple([n for n in value.type.sizes if n.integer is None or n.integer <= 0])
 
 
 class Check:

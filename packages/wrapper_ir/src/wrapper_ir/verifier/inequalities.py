@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import gcd
 
 from wrapper_ir.errors import ExpressionError
-from wrapper_ir.expr import Expr, Int, Interval, Monomial, Poly, Sym, bounds, expand, prove_nonneg
+from wrapper_ir.expr import Expr, Interval, Monomial, Poly, bounds, expand, prove_nonneg
 from wrapper_ir.expr.operators import MUL
 from wrapper_ir.expr.order import factor_key
 
@@ -30,8 +30,8 @@ def terms_of(e: Expr) -> Terms:
 
 def nonneg(e: Expr, ranges: Ranges) -> bool:
     """Returns whether `e >= 0` follows from the ranges; False means unknown."""
-    if isinstance(e, Int):
-        return e.value >= 0
+    if e.integer is not None:
+        return e.integer >= 0
     if prove_nonneg(e, ranges):
         return True
     return e.op is MUL and all(prove_nonneg(factor, ranges) for factor in e.args)
@@ -62,7 +62,7 @@ def _signs(facts: Sequence[Terms]) -> set[tuple[str, bool]]:
     signs: set[tuple[str, bool]] = set()
     for fact in facts:
         for monomial, scale in fact.items():
-            is_symbol = len(monomial) == 1 and isinstance(monomial[0], Sym)
+            is_symbol = len(monomial) == 1 and monomial[0].symbol is not None
             own = (scale > 0,) if is_symbol else (False, True)
             signs.update((name, sign) for factor in monomial for name in factor.free_symbols for sign in own)
     return signs
@@ -124,14 +124,12 @@ class _Search:
         """Returns whether a symbol with an unbounded range makes `terms` arbitrarily negative, regardless of
         facts."""
         for monomial, scale in terms.items():
-            if len(monomial) != 1 or not isinstance(symbol := monomial[0], Sym):
+            if len(monomial) != 1 or (name := monomial[0].symbol) is None or (name, scale > 0) in self._signs:
                 continue
-            if (symbol.name, scale > 0) in self._signs:
-                continue
-            range_ = self._ranges.get(symbol.name, _ANY)
+            range_ = self._ranges.get(name, _ANY)
             if (range_.lo if scale > 0 else range_.hi) is None:
                 others = (factor for other in terms if other is not monomial for factor in other)
-                if not any(symbol.name in factor.free_symbols for factor in others):
+                if not any(name in factor.free_symbols for factor in others):
                     return True
         return False
 

@@ -99,7 +99,7 @@ def _parameters(function: ir.Function, defined: dict[str, int]) -> Iterator[tupl
         if not ir.is_tensor(value):
             continue
         dims = (*value.type.sizes, *value.type.strides)
-        if all(e.free_symbols <= captures or (isinstance(e, Sym) and e.name in read) for e in dims):
+        if all(e.free_symbols <= captures or e.symbol in read for e in dims):
             continue
         position = _after(value, defined, -1)
         if ir.is_used(value, function.body[position:]):  # otherwise it may have been freed

@@ -5,14 +5,14 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 
-from wrapper_ir.expr import Expr, Int
+from wrapper_ir.expr import Expr
 
 Size = int | Expr
 
 
 def as_size(e: Expr) -> Size:
     """An int for a constant, else the expression."""
-    return e.value if isinstance(e, Int) else e
+    return e if e.integer is None else e.integer
 
 
 def as_numbers(*sizes: Size) -> tuple[int, ...] | None:

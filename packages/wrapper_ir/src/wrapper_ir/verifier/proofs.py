@@ -18,7 +18,6 @@ from wrapper_ir.expr import (
     Expr,
     Int,
     Interval,
-    Sym,
     SymKind,
     add,
     and_,
@@ -77,8 +76,8 @@ class Proofs:
         """Adds a condition that is checked before the following ops run."""
         if condition.op is EQ:
             for side, other in (condition.args, condition.args[::-1]):
-                if isinstance(side, Sym) and self._is_free(side.name, other):
-                    self._definitions[side.name] = other
+                if side.symbol is not None and self._is_free(side.symbol, other):
+                    self._definitions[side.symbol] = other
                     break
         self._assumptions.holds(condition)
 
@@ -140,7 +139,7 @@ class Proofs:
 
     def negative(self, e: Expr) -> bool:
         """Returns whether `e`, which is not a constant, is negative for all sizes in range."""
-        return e.kind is SymKind.INT and not isinstance(e, Int) and self._le(e, -1, (), depends=False)
+        return e.kind is SymKind.INT and e.integer is None and self._le(e, -1, (), depends=False)
 
     def differ(self, a: Expr, b: Expr) -> bool:
         """Returns whether two sizes differ for all sizes in range."""
@@ -214,8 +213,8 @@ class Proofs:
                 continue
             before = dict(ranges)
             for size in sizes:
-                if isinstance(size, Sym) and size.name in ranges:
-                    ranges[size.name] = meet(ranges[size.name], Interval(1, None))
+                if size.symbol in ranges:
+                    ranges[size.symbol] = meet(ranges[size.symbol], Interval(1, None))
             if nonneg(e, ranges) or follows(e, ranges, facts):
                 if depends:
                     self._depend_on(names, sides)
@@ -250,7 +249,7 @@ class Proofs:
 
 def _symbolic(sizes: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """The sizes that are not constants."""
-    return tuple([n for n in sizes if not isinstance(n, Int)])
+    return tuple([n for n in sizes if n.integer is None])
 
 
 def _declared(analyses: Analyses) -> dict[str, Interval]:

@@ -64,10 +64,11 @@ def _inspect_storage(type: ir.StorageType) -> TypeInfo:
     nbytes, alignment = type.nbytes, type.alignment
     if alignment < 1 or alignment & (alignment - 1):
         return TypeInfo(0, (), (("WIR044", f"{alignment} is not an alignment"),))
-    if isinstance(nbytes, Int):
-        if nbytes.value < 0:
-            return TypeInfo(0, (), (("WIR043", f"a storage of {nbytes.value} bytes"),))
-        return TypeInfo(nbytes.value, (), _too_large(nbytes.value))
+    count = nbytes.integer
+    if count is not None:
+        if count < 0:
+            return TypeInfo(0, (), (("WIR043", f"a storage of {count} bytes"),))
+        return TypeInfo(count, (), _too_large(count))
     problems = () if nbytes.kind is SymKind.INT else (("WIR034", "a storage's size is not an int"),)
     return TypeInfo(nbytes, (nbytes,), problems)
 
@@ -102,7 +103,7 @@ def _inspect_numbers(type: ir.TensorType) -> TypeInfo | None:
 
 
 def _inspect_symbolic(type: ir.TensorType) -> TypeInfo:
-    exprs = tuple(dict.fromkeys(e for e in (*type.sizes, *type.strides) if not isinstance(e, Int)))
+    exprs = tuple(dict.fromkeys(e for e in (*type.sizes, *type.strides) if e.integer is None))
     if len(type.sizes) != len(type.strides):
         problem = ("WIR040", f"{len(type.sizes)} sizes, but {len(type.strides)} strides")
         return TypeInfo(0, exprs, (problem,))

@@ -6,7 +6,7 @@ from functools import partial
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import returned_values
-from wrapper_ir.expr import Expr, Int, Sym, SymKind
+from wrapper_ir.expr import Expr, Int, SymKind
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers
 from wrapper_ir.verifier.obligations import Claim, Verdict
 
@@ -176,8 +176,8 @@ class Calls(Check):
         """
         if formal is actual:
             return None
-        if isinstance(formal, Sym) and formal.name not in function.captures:
-            return bound.setdefault(formal.name, actual)
+        if formal.symbol is not None and formal.symbol not in function.captures:
+            return bound.setdefault(formal.symbol, actual)
         return formal if formal.free_symbols <= set(function.captures) else None
 
     def results(self, position: int, function: ir.Function, results: tuple[ir.Value, ...]) -> None:

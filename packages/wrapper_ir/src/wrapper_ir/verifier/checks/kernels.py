@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.alignment import Pointer, analyse_alignment
-from wrapper_ir.expr import Expr, Float, Int, Sym, SymKind, add, print_expr, sub, substitute
+from wrapper_ir.expr import Expr, Float, Int, SymKind, add, print_expr, sub, substitute
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers, sizes_of
 from wrapper_ir.verifier.inequalities import terms_of
 from wrapper_ir.verifier.obligations import Claim, Size, as_numbers, as_size
@@ -232,7 +232,7 @@ class Kernels(Check):
             if len(monomial) == 1 and scale in (1, -1):
                 (atom,) = monomial
                 there = sub(atom, size) if scale == 1 else add(atom, size)
-                key = atom.name if isinstance(atom, Sym) else atom
+                key = atom.symbol or atom
                 if self.facts.proofs.proves(substitute(extent, {key: there}), 0):
                     return True
         return False

@@ -47,7 +47,7 @@ class Sizes(Check):
             return
         self.sound.add(id(special[0][1]))
         for code, what, e in _dims(op.result.type):
-            if not isinstance(e, Int):
+            if e.integer is None:
                 self.nonneg(position, op.result, code, what, e)
 
     def nonneg(self, position: int, value: ir.Value, code: str, what: str, e: Expr) -> None:

@@ -227,7 +227,7 @@ def _geometry(value: ir.Value, place: RootOffset | None) -> Geometry | None:
     start, *strides = numbers
     return Geometry(
         storage=root,
-        sizes=(*(n.value if isinstance(n, Int) else _ANY_SIZE for n in value.type.sizes), itemsize),
+        sizes=(*(_ANY_SIZE if n.integer is None else n.integer for n in value.type.sizes), itemsize),
         strides=(*(s * itemsize for s in strides), 1),
         offset=start,
         itemsize=1,

@@ -4,7 +4,7 @@ kind and read values only in `define`."""
 from __future__ import annotations
 
 from wrapper_ir import ir
-from wrapper_ir.expr import Expr, Int, Sym, SymKind
+from wrapper_ir.expr import Expr, Int, SymKind
 from wrapper_ir.expr.partial import without_value
 from wrapper_ir.expr.ranges import bounds
 from wrapper_ir.expr.width import width
@@ -106,12 +106,12 @@ class Symbols(Check):
         while stack:
             node = stack.pop()
             stack.extend(node.args)
-            if isinstance(node, Sym):
-                symbol = self.declared.get(node.name)
+            if node.symbol is not None:
+                symbol = self.declared.get(node.symbol)
                 if symbol is None:
-                    self.report("WIR030", f"{node.name} is not declared", position)
+                    self.report("WIR030", f"{node.symbol} is not declared", position)
                 elif symbol.kind is not node.kind:
-                    message = f"{node.name} is declared as {symbol.kind}, used as {node.kind}"
+                    message = f"{node.symbol} is declared as {symbol.kind}, used as {node.kind}"
                     self.report("WIR034", message, position)
 
     def int64(self, position: int, e: Expr) -> None:
