@@ -9,7 +9,7 @@ alias.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -126,9 +126,6 @@ class _Pass:
         self.owned[value] = position
 
     def step(self, position: int, op: ir.Op, effects: ir.Effects) -> None:
-        if isinstance(op, ir.Unpack) and ir.is_results(op.source):
-            self.unpack(position, op)
-            return
         for value in effects.fresh:
             if ir.device_of(value) is not None:
                 self.own(value, position)
@@ -138,16 +135,27 @@ class _Pass:
             self.roots[result] = self.roots.get(source, NO_ROOTS)
             if source in self.uncertain:
                 self.uncertain.add(result)
-        before = self.roots.get(op.target, NO_ROOTS) if isinstance(op, ir.SetStorage) else NO_ROOTS
         if effects.may_alias:
             self.may_alias(effects)
-        if isinstance(op, ir.CallExtern) and op.result is not None and ir.is_results(op.result):
+
+    def call(self, position: int, op: ir.CallExtern, effects: ir.Effects) -> None:
+        self.step(position, op, effects)
+        if op.result is not None and ir.is_results(op.result):
             self.calls[op.result] = (op.result, ())
             self.targets[op.result] = op.target
             self.positions[op.result] = position
-        elif isinstance(op, ir.SetStorage):
-            self.attached.setdefault(op.target, (position, before))
-            self.escaped.update(self.roots.get(op.source, NO_ROOTS), self.roots.get(op.target, NO_ROOTS))
+
+    def set_storage(self, position: int, op: ir.SetStorage, effects: ir.Effects) -> None:
+        before = self.roots.get(op.target, NO_ROOTS)
+        self.step(position, op, effects)
+        self.attached.setdefault(op.target, (position, before))
+        self.escaped.update(self.roots.get(op.source, NO_ROOTS), self.roots.get(op.target, NO_ROOTS))
+
+    def unpack(self, position: int, op: ir.Unpack, effects: ir.Effects) -> None:
+        if ir.is_results(op.source):
+            self.take(position, op)
+        else:
+            self.step(position, op, effects)
 
     def may_alias(self, effects: ir.Effects) -> None:
         sources: dict[ir.Value, list[ir.Value]] = {}
@@ -176,7 +184,7 @@ class _Pass:
             self.weak.add(result)
         return roots
 
-    def unpack(self, position: int, op: ir.Unpack) -> None:
+    def take(self, position: int, op: ir.Unpack) -> None:
         """An element of a nested result: one path is one tensor, and returns without aliases are fresh."""
         base, prefix = self.calls.get(op.source, (op.source, ()))
         path = (*prefix, *op.path)
@@ -212,8 +220,13 @@ def analyse_aliasing(function: ir.Function, context: AliasingContext) -> Aliasin
     """Runs the pass; linear in the number of ops."""
     state = _Pass(function, context)
     effects = tuple([op.effects(context) for op in function.body])
+    steps: Mapping[type, Callable[..., None]] = {
+        ir.CallExtern: state.call,
+        ir.SetStorage: state.set_storage,
+        ir.Unpack: state.unpack,
+    }
     for position, (op, effect) in enumerate(zip(function.body, effects, strict=True)):
-        state.step(position, op, effect)
+        steps.get(op.__class__, state.step)(position, op, effect)
     return Aliasing(
         state.roots,
         frozenset(state.uncertain),
@@ -255,7 +268,7 @@ def summarise(function: ir.Function, context: AliasingContext) -> ir.FunctionSum
 
 def returned_values(function: ir.Function) -> tuple[ir.Arg, ...]:
     """The values that the function returns; none if its body does not end in a return."""
-    return function.body[-1].values if function.body and isinstance(function.body[-1], ir.Return) else ()
+    return () if function.last_return is None else function.last_return.values
 
 
 def _origin(

@@ -8,7 +8,7 @@ a caller or a library.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import gcd
 
@@ -207,8 +207,10 @@ class _Flow:
                     self.learn(tensor, op.alignment)
             case ir.EnsureAligned():
                 self.places[op.result] = self.aligned(op)
-            case ir.CallSubgraph() | ir.Switch() | ir.WhileLoop():
+            case ir.CallSubgraph() | ir.Switch():
                 self.call(op)
+            case ir.WhileLoop():
+                self.loop(op)
             case ir.ResizeStorage() | ir.SetStorage():
                 self.forget(position, op)
             case _:
@@ -255,30 +257,35 @@ class _Flow:
         self.known[op.result] = Congruence(op.alignment)
         return op.result, _ZERO
 
-    def call(self, op: ir.CallingOp) -> None:
-        functions, names = self.analyses.functions, ir.callees(op)
-        arguments = [self.address(arg) for arg in ir.call_args(op)]
-        for name in names:
-            self.calls.passed(functions[name], arguments)
-        if isinstance(op, ir.WhileLoop):
-            carried = self.calls.results.get(op.body_fn, ())
-            for name in names:  # the results of one trip are the arguments of the next
-                self.calls.passed(functions[name], carried)
-            names = () if op.stacked else (op.body_fn,)
+    def call(self, op: ir.CallSubgraph | ir.Switch) -> None:
+        names = ir.callees(op)
+        self.passes(names, [self.address(arg) for arg in ir.call_args(op)])
         for number, value in enumerate(op.results):
             if ir.is_tensor(value):
-                self.known[value] = self.result(op, names, number)
+                self.known[value] = self.joined(names, number) if names else ANYWHERE
 
-    def result(self, op: ir.CallingOp, names: Iterable[str], number: int) -> _Fact:
-        """The join of all functions' results with this number. A loop that makes no trip returns the carried
-        argument or a copy of it."""
-        returns = [self.calls.results.get(name, ()) for name in names]
-        if not returns:
-            return ANYWHERE
+    def loop(self, op: ir.WhileLoop) -> None:
+        """A loop that makes no trip returns the carried arguments or copies of them."""
+        names = ir.callees(op)
+        self.passes(names, [self.address(arg) for arg in ir.call_args(op)])
+        self.passes(names, self.calls.results.get(op.body_fn, ()))  # of one trip, for the next
+        for number, value in enumerate(op.results):
+            if ir.is_tensor(value) and op.stacked:
+                self.known[value] = ANYWHERE
+            elif ir.is_tensor(value):
+                copied = _joined(self.address(op.carried[number]), Congruence(ir.DEFAULT_ALIGNMENT))
+                self.known[value] = _joined(copied, self.joined((op.body_fn,), number))
+
+    def passes(self, names: Iterable[str], arguments: Sequence[_Fact]) -> None:
+        """Notes the arguments of functions."""
+        for name in names:
+            self.calls.passed(self.analyses.functions[name], arguments)
+
+    def joined(self, names: Iterable[str], number: int) -> _Fact:
+        """The join of the functions' results with this number."""
         fact: _Fact = None
-        if isinstance(op, ir.WhileLoop):
-            fact = _joined(self.address(op.carried[number]), Congruence(ir.DEFAULT_ALIGNMENT))
-        for results in returns:
+        for name in names:
+            results = self.calls.results.get(name, ())
             fact = _joined(fact, results[number] if number < len(results) else None)
         return fact
 

@@ -15,8 +15,6 @@ _PROLOGUE = (ir.Define, ir.AssertExpr, ir.AssertLayout, ir.Comment, ir.Drop)
 """Ops that cannot change an input, so that a check after them still sees the caller's argument."""
 _Layout = tuple[ir.Value, tuple[Expr, ...], tuple[Expr, ...]]
 """A value with sizes and strides."""
-_SAFE = (ir.AssertLayout, ir.CallExtern, ir.Drop, ir.Free)
-"""Ops that accept a tensor on the CPU or on the device."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,14 +216,19 @@ def _is_operand_of_operators(value: ir.Value, function: ir.Function, program: ir
     for op in function.body:
         if value not in ir.operands(op):
             continue
-        if isinstance(op, ir.CallSubgraph):
-            callee = program.function(op.function)
-            params = [p.value for p, arg in zip(callee.params, op.args, strict=True) if arg is value]
-            if not all(_is_operand_of_operators(v, callee, program) for v in params):
+        match op:
+            case ir.CallSubgraph():
+                callee = program.function(op.function)
+                params = [p.value for p, arg in zip(callee.params, op.args, strict=True) if arg is value]
+                if not all(_is_operand_of_operators(v, callee, program) for v in params):
+                    return False
+                is_used = True
+            case ir.CallExtern():
+                is_used = True
+            case ir.AssertLayout() | ir.Drop() | ir.Free():
+                pass  # they accept a tensor on the CPU or on the device
+            case _:
                 return False
-        elif not isinstance(op, _SAFE):
-            return False
-        is_used = is_used or isinstance(op, ir.CallExtern | ir.CallSubgraph)
     return is_used
 
 
@@ -237,9 +240,12 @@ def _own_checks(body: Sequence[ir.Op]) -> dict[_Layout, list[int]]:
     """Positions of the program's own checks of layouts that precede any change of a parameter."""
     checks: dict[_Layout, list[int]] = {}
     for position, op in enumerate(itertools.takewhile(lambda op: isinstance(op, _PROLOGUE), body)):
-        if isinstance(op, ir.AssertLayout):
-            for layout in ir.asserted_layouts(op):
-                checks.setdefault(layout, []).append(position)
+        match op:
+            case ir.AssertLayout():
+                for layout in ir.asserted_layouts(op):
+                    checks.setdefault(layout, []).append(position)
+            case _:
+                pass
     return checks
 
 

@@ -69,11 +69,13 @@ def analyse_liveness(function: ir.Function, analyses: Analyses) -> Liveness:
         if ir.is_tensor(param.value) and param.ownership is ir.Ownership.BORROWED:
             names[param.value] = -1
     for position, op in enumerate(function.body):
-        if isinstance(op, ir.EndOp):
-            continue
-        operands = ir.operands(op)
-        if isinstance(op, ir.Wait):
-            operands = (*operands, *in_flight.get(op.source, ()))
+        match op:
+            case ir.Drop() | ir.Free():
+                continue
+            case ir.Wait():
+                operands = (*ir.operands(op), *in_flight.get(op.source, ()))
+            case _:
+                operands = ir.operands(op)
         for result, operand in aliasing.effects[position].holds:
             in_flight[result] = (*in_flight.get(result, ()), operand)
         for value in operands:
@@ -91,8 +93,8 @@ def analyse_liveness(function: ir.Function, analyses: Analyses) -> Liveness:
                 if root in last:
                     last[root] = position
         moved.update(moved_roots(op, position, aliasing))
-        if isinstance(op, ir.Return):
-            moved.update(operands)
+    if function.last_return is not None:
+        moved.update(ir.operands(function.last_return))
     storages = {r: p for r, p in last.items() if r not in moved and r not in aliasing.escaped}
     escaped = {r: last[r] for r in last if r in aliasing.escaped and r not in moved}
     return Liveness(aliasing, storages, {v: p for v, p in (names | escaped).items() if v not in moved})

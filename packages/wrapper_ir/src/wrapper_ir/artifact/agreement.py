@@ -77,8 +77,8 @@ def artifact_manifest(artifact: Artifact) -> tuple[str, ...]:
 
 def _plan(program: ir.Program) -> Iterator[str]:
     for function in program.functions:
-        for op in function.body:
-            if isinstance(op, ir.Allocation) and op.result.type.is_group_memory:
+        for op in function.ops_of(ir.AllocStorage, ir.Slot):
+            if op.result.type.is_group_memory:
                 yield f"plan @{function.name}: {print_op(op, program)}"
 
 

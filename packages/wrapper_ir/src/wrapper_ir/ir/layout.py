@@ -60,9 +60,13 @@ def extent_bytes(type: TensorType) -> Expr:
 
 def type_symbols(type: Type) -> frozenset[str]:
     """Names of the symbols in the sizes and strides of a tensor, or in the bytes of a storage."""
-    if isinstance(type, TensorType):
-        return frozenset[str]().union(*(e.free_symbols for e in (*type.sizes, *type.strides)))
-    return type.nbytes.free_symbols if isinstance(type, StorageType) else frozenset()
+    match type:
+        case TensorType(sizes=sizes, strides=strides):
+            return frozenset[str]().union(*(e.free_symbols for e in (*sizes, *strides)))
+        case StorageType(nbytes=nbytes):
+            return nbytes.free_symbols
+        case _:
+            return frozenset()
 
 
 def is_layout_extent(extent: Expr, type: TensorType) -> bool:

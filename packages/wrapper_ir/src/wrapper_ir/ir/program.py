@@ -76,9 +76,18 @@ class Function:
     @property
     def returns(self) -> Return:
         """The final op; raises BuildError WIR301 if the body does not end in a Return."""
-        if self.body and isinstance(self.body[-1], Return):
-            return self.body[-1]
-        raise BuildError("WIR301", f"function @{self.name} does not end in a return")
+        if self.last_return is None:
+            raise BuildError("WIR301", f"function @{self.name} does not end in a return")
+        return self.last_return
+
+    @property
+    def last_return(self) -> Return | None:
+        """The final op; None if the body, which is not valid, does not end in a Return."""
+        match self.body[-1:]:
+            case (Return() as op,):
+                return op
+            case _:
+                return None
 
     @overload
     def ops_of(self, first: type[A], /) -> Iterator[A]: ...

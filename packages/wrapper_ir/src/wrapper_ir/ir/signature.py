@@ -11,10 +11,15 @@ Leaves of the inputs are numbered depth first; the parts of unwrapped tensors fo
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar, overload
 
 from wrapper_ir.ir.ops.base import Arg
 from wrapper_ir.ir.types import Device
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 class TreeKind(enum.Enum):
@@ -275,6 +280,15 @@ class Signature:
     write_backs: tuple[WriteBack, ...] = ()
     random: tuple[RandomState, ...] = ()
 
+    @overload
+    def bindings_of(self, first: type[A], /) -> Iterator[A]: ...
+    @overload
+    def bindings_of(self, first: type[A], second: type[B], /) -> Iterator[A | B]: ...
+
+    def bindings_of(self, *classes: type[object]) -> Iterator[object]:
+        """The bindings of these classes, in order; parts follow the binding that wraps them."""
+        return (binding for binding in _flat(self.bindings) if isinstance(binding, classes))
+
     @property
     def num_leaves(self) -> int:
         """Number of leaves of the inputs, including parts of unwrapped ones."""
@@ -283,3 +297,13 @@ class Signature:
     def name(self, leaf: int) -> str:
         """The readable name of an input leaf."""
         return self.names[leaf] if leaf < len(self.names) else f"#{leaf}"
+
+
+def _flat(bindings: Iterable[OutputBinding]) -> Iterator[OutputBinding]:
+    for binding in bindings:
+        yield binding
+        match binding:
+            case WrappedOutput(parts=parts):
+                yield from _flat(parts)
+            case _:
+                pass

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
+from typing import TypeVar, assert_never
 
 from wrapper_ir.expr import Expr
 from wrapper_ir.ir.atoms import map_expr_values, values_in
@@ -137,4 +137,10 @@ def callees_first(name: str, functions: Mapping[str, Function], is_done: Callabl
 
 def call_args(op: CallSubgraph | Switch | WhileLoop) -> tuple[Arg, ...]:
     """The arguments of the functions that `op` calls."""
-    return (*op.carried, *op.captured) if isinstance(op, WhileLoop) else op.args
+    match op:
+        case WhileLoop(carried=carried, captured=captured):
+            return (*carried, *captured)
+        case CallSubgraph(args=args) | Switch(args=args):
+            return args
+        case _:
+            assert_never(op)

@@ -244,6 +244,7 @@ class ScalarType:
     """A scalar value (int, float or bool): a parameter or a result. Text: `int`, `float`, `bool`."""
 
     syntax: ClassVar[str] = "{kind}"
+    device: ClassVar[None] = None
 
     kind: SymKind
 
@@ -253,6 +254,7 @@ class TupleType:
     """The nested result of an operator with several outputs. Only `Unpack` and `Drop` accept it. Text: `results`."""
 
     syntax: ClassVar[str] = "results"
+    device: ClassVar[None] = None
 
 
 class OpaqueKind(enum.Enum):
@@ -278,6 +280,7 @@ class OpaqueType:
     """
 
     syntax: ClassVar[str] = "{kind}<({detail})>"
+    device: ClassVar[None] = None
 
     kind: OpaqueKind
     detail: str = ""

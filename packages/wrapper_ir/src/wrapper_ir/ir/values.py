@@ -77,7 +77,7 @@ def is_results(x: object) -> TypeGuard[Value[TupleType]]:
 
 def device_of(value: Value) -> Device | None:
     """The device of a tensor or a storage; None for other values."""
-    return value.type.device if isinstance(value.type, TensorType | StorageType) else None
+    return value.type.device
 
 
 def as_tensor(x: object) -> Value[TensorType]:

@@ -27,7 +27,6 @@ from wrapper_ir.expr import (
     mod,
     mul,
     or_,
-    print_expr,
     sub,
     substitute,
 )
@@ -35,7 +34,7 @@ from wrapper_ir.expr.operators import EQ
 from wrapper_ir.verifier.assumptions import Assumptions
 from wrapper_ir.verifier.conditions import at_most
 from wrapper_ir.verifier.inequalities import Terms, follows, meet, nonneg, terms_of
-from wrapper_ir.verifier.obligations import Claim, Obligations, Side, Size, Verdict
+from wrapper_ir.verifier.obligations import Claim, Obligations, Side, Size, Verdict, as_numbers
 
 _DEPTH = 8
 _FALSE = or_()
@@ -46,7 +45,7 @@ _Inequality = tuple[Size, Size]
 
 def shown(size: Size) -> str:
     """A size for messages."""
-    return str(size) if isinstance(size, int) else print_expr(size)
+    return str(size)
 
 
 class Proofs:
@@ -115,7 +114,7 @@ class Proofs:
         terms: Terms = {(): e} if isinstance(e, int) else terms_of(self._reduce(e))
         if not any(scale % divisor for scale in terms.values()):
             return Verdict.PROVED, _FALSE
-        if isinstance(e, int) or not any(scale % divisor for monomial, scale in terms.items() if monomial):
+        if not any(scale % divisor for monomial, scale in terms.items() if monomial):
             return self.decide(Claim((), unless))
         if self._is_proved(Claim((), unless)):
             return Verdict.PROVED, _FALSE
@@ -177,8 +176,8 @@ class Proofs:
         uses."""
         if a is b:
             return True
-        if isinstance(a, int) and isinstance(b, int):
-            return a <= b
+        if (numbers := as_numbers(a, b)) is not None:
+            return numbers[0] <= numbers[1]
         try:
             return self._follows(sub(b, a), sizes, depends)
         except ExpressionError:

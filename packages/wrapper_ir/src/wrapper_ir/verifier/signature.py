@@ -84,7 +84,7 @@ def _alone(artifact: Artifact) -> Iterator[Finding]:
         yield from _wrapper(spec)
     yield from _parameters(signature)
     literals = [s.value for s in signature.statics] + [p.default for p in signature.parameters]
-    literals += [b.value for b in _flat(signature.bindings) if isinstance(b, ir.ConstantOutput)]
+    literals += [b.value for b in signature.bindings_of(ir.ConstantOutput)]
     yield from (("WIR116", f"{value!r} is not a literal") for value in literals if not _is_literal(value))
 
 
@@ -126,7 +126,7 @@ def _is_class_name(text: str) -> bool:
 
 def _wrappers(signature: ir.Signature) -> Iterator[ir.SubclassSpec]:
     yield from (u.subclass for u in signature.unwraps)
-    yield from (b.subclass for b in _flat(signature.bindings) if isinstance(b, ir.WrappedOutput))
+    yield from (b.subclass for b in signature.bindings_of(ir.WrappedOutput))
 
 
 def _wrapper(spec: ir.SubclassSpec) -> Iterator[Finding]:
@@ -170,13 +170,6 @@ def _parameters(signature: ir.Signature) -> Iterator[Finding]:
             yield "WIR109", f"{parameter.name!r} is required, and was not given at capture"
 
 
-def _flat(bindings: Sequence[ir.OutputBinding]) -> Iterator[ir.OutputBinding]:
-    for binding in bindings:
-        yield binding
-        if isinstance(binding, ir.WrappedOutput):
-            yield from _flat(binding.parts)
-
-
 def _is_literal(value: object) -> bool:
     match value:
         case tuple():
@@ -206,8 +199,8 @@ def _numbers(artifact: Artifact) -> Iterator[Finding]:
     for result in _named_results(signature):
         if not 0 <= result < results:
             yield "WIR105", f"result {result} of {results}"
-    for binding in _flat(signature.bindings):
-        if isinstance(binding, ir.WrappedOutput) and len(binding.parts) != binding.subclass.num_parts:
+    for binding in signature.bindings_of(ir.WrappedOutput):
+        if len(binding.parts) != binding.subclass.num_parts:
             spec = binding.subclass
             yield "WIR111", f"{spec.type_name} has {spec.num_parts} parts, not {len(binding.parts)}"
     yield from _bound_once(signature)
@@ -221,19 +214,13 @@ def _named_leaves(signature: ir.Signature) -> Iterator[int]:
     yield from (u.leaf for u in signature.unwraps)
     yield from (leaf for s in signature.same for leaf in s.leaves)
     yield from (p.leaf for s in signature.shared for p in s.places)
-    yield from (b.leaf for b in _flat(signature.bindings) if isinstance(b, ir.InputOutput | ir.InputView))
+    yield from (b.leaf for b in signature.bindings_of(ir.InputOutput, ir.InputView))
 
 
 def _named_results(signature: ir.Signature) -> Iterator[int]:
     yield from (w.result for w in signature.write_backs)
-    for binding in _flat(signature.bindings):
-        match binding:
-            case ir.ResultOutput() | ir.InputView():
-                yield binding.index
-            case ir.ResultView():
-                yield from (binding.index, binding.base)
-            case _:
-                pass
+    yield from (b.index for b in signature.bindings_of(ir.ResultOutput, ir.InputView))
+    yield from (number for b in signature.bindings_of(ir.ResultView) for number in (b.index, b.base))
 
 
 def _bound_once(signature: ir.Signature) -> Iterator[Finding]:
@@ -291,7 +278,7 @@ def _param_leaves(signature: ir.Signature) -> list[set[int]]:
 def _memory(artifact: Artifact, summary: ir.FunctionSummary) -> Iterator[Finding]:
     signature = artifact.signature
     leaves = _param_leaves(signature)
-    for binding in _flat(signature.bindings):
+    for binding in signature.bindings_of(ir.InputView, ir.ResultView):
         match binding:
             case ir.InputView(index=index, leaf=leaf) if not _is_in_input(summary, index, leaf, leaves):
                 yield "WIR110", _outside(signature, index, leaf)

@@ -35,6 +35,7 @@ class CppKernel:
     """
 
     kind: ClassVar[str] = "cpp"
+    on_host: ClassVar[bool] = True
     syntax: ClassVar[str] = (
         "kernel cpp {name:reference} entry {entry}< isa({isa})> ({params})"
         "<| requires({requires:rows})|> {source:block}{variants:lines}"
@@ -62,6 +63,7 @@ class ForeignKernel:
     """
 
     kind: ClassVar[str] = "foreign"
+    on_host: ClassVar[bool] = False
     syntax: ClassVar[str] = "kernel foreign {name:reference} runtime {runtime} ({params}) {payload:block}"
 
     name: str

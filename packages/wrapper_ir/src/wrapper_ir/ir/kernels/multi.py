@@ -52,6 +52,7 @@ class MultiKernel:
     """
 
     kind: ClassVar[str] = "multi"
+    on_host: ClassVar[bool] = False
     syntax: ClassVar[str] = (
         "kernel multi {name:reference} choose {choice} ({params})< over({grid_params:name})><| variants({variants:rows})>"
     )
@@ -92,6 +93,8 @@ class OperatorKernel(ExactConstants):
     """
 
     kind: ClassVar[str] = "operator"
+    on_host: ClassVar[bool] = False
+    grid_params: ClassVar[tuple[str, ...]] = ()
     syntax: ClassVar[str] = "kernel operator {name:reference} {schema} ({params})< constants({constants})>"
 
     name: str

@@ -55,6 +55,7 @@ class TritonKernel(ExactConstants):
     """
 
     kind: ClassVar[str] = "triton"
+    on_host: ClassVar[bool] = False
     syntax: ClassVar[str] = (
         "kernel triton {name:reference} entry {entry} ({params})<| order({order:name})><| constants({constants})>"
         "<| configs({configs:rows})><| grid({grid})>< over({grid_params:name})><| derive({derive})>"

@@ -198,8 +198,7 @@ class Calls(Check):
         self.pools.add(op.result)
 
     def change(self, position: int, op: ir.ResizeStorage | ir.SetStorage) -> None:
-        values = (op.target,) if isinstance(op, ir.ResizeStorage) else (op.target, op.source)
-        roots = {r for v in values for r in self.facts.aliasing.roots.get(v, ())}
+        roots = {r for v in ir.operands(op) for r in self.facts.aliasing.roots.get(v, ())}
         if not self.facts.is_main or roots & self.pools:
             self.report("WIR029", "storages change in main only, and planned ones never", position)
 

@@ -46,14 +46,20 @@ class Collectives(Check):
         if not self.in_flight:
             return
         effects = self.effects[position]
-        # a wait ends the uses of its collective, including those of other results
-        own = self.started.get(op.source.name, -1) if isinstance(op, ir.Wait) else -1
+        own, ends = -1, tuple[ir.Value, ...]()
+        match op:
+            case ir.Wait():  # ends the uses of its collective, including those of other results
+                own = self.started.get(op.source.name, -1)
+            case ir.Free():
+                ends = effects.ends
+            case _:
+                pass
         for value in effects.reads:
             for use in self.sharing(value):
                 if use.written and use.start != own:
                     message = f"%{value.name} is written by %{use.result}, in flight"
                     self.apart(position, value, use, "WIR046", message)
-        changed = (*effects.writes, *effects.moves, *(effects.ends if isinstance(op, ir.Free) else ()))
+        changed = (*effects.writes, *effects.moves, *ends)
         for value in changed:
             for use in self.sharing(value):
                 if use.start != own:

@@ -23,7 +23,7 @@ class Definitions(Check):
         borrow."""
         if ir.is_storage(param.value):
             return not self.facts.is_main and param.ownership is ir.Ownership.BORROWED
-        return isinstance(param.value.type, ir.TensorType | ir.ScalarType | ir.OpaqueType)
+        return not ir.is_results(param.value)
 
     def define(self, position: int, value: ir.Value) -> None:
         if value.name in self.defined:

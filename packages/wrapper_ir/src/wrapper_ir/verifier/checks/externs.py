@@ -62,10 +62,13 @@ class Externs(Check):
             )
             self.report("WIR282", message, position)
         self.arguments(position, op, info)
-        if isinstance(op, ir.CollectiveStart):
-            self.results(position, op, info)
-        elif op.result is not None:
-            self.result(position, op.result, info)
+        match op:
+            case ir.CollectiveStart():
+                self.results(position, op, info)
+            case ir.CallExtern(result=ir.Value() as result):
+                self.result(position, result, info)
+            case _:
+                pass  # a call without a result
         self.outs(position, op, info)
 
     def arguments(self, position: int, op: ir.OperatorCall, info: ir.ExternInfo) -> None:
@@ -100,7 +103,7 @@ class Externs(Check):
                 self.report("WIR076", f"{info.schema.name} returns nothing", position)
             return
         kinds = result_kinds(returns[0].type) if len(returns) == 1 else ()
-        if kinds is not None and not isinstance(value.type, kinds):
+        if kinds is not None and value.type.__class__ not in kinds:
             self.report("WIR076", f"%{value.name} is not what {info.schema.name} returns", position)
 
     def results(self, position: int, op: ir.CollectiveStart, info: ir.ExternInfo) -> None:
@@ -187,7 +190,7 @@ class Externs(Check):
             declared = inner[: inner.rindex("[")]
         kinds = result_kinds(declared)
         listed = declared.removesuffix("?").endswith("]")
-        if kinds is not None and not isinstance(value.type, kinds):
+        if kinds is not None and value.type.__class__ not in kinds:
             self.report("WIR078", f"%{value.name} is taken out of a {declared}", position)
         elif listed and ir.is_tensor(value):
             self.report("WIR078", f"%{value.name} is a whole {declared}", position)

@@ -35,9 +35,11 @@ def fits(arg: ir.Arg, declared: str) -> bool:
 
 
 def _kind(arg: ir.Arg) -> SymKind | None:
-    if isinstance(arg, Expr):
-        return arg.kind
-    return arg.type.kind if ir.is_scalar(arg) else None
+    match arg:
+        case Expr(kind=kind) | ir.Value(type=ir.ScalarType(kind)):
+            return kind
+        case _:
+            return None
 
 
 def _is_number(arg: ir.Arg) -> bool:
@@ -50,11 +52,19 @@ def _is_scalar(arg: ir.Arg) -> bool:
 
 def _is_nested(arg: ir.Arg) -> bool:
     """Returns whether a value may be passed as a whole list: a nested result or a handle."""
-    return isinstance(arg, ir.Value) and isinstance(arg.type, ir.TupleType | ir.OpaqueType)
+    match arg:
+        case ir.Value(type=ir.TupleType() | ir.OpaqueType()):
+            return True
+        case _:
+            return False
 
 
 def _is_opaque(arg: ir.Arg, kind: ir.OpaqueKind) -> bool:
-    return isinstance(arg, ir.Value) and isinstance(arg.type, ir.OpaqueType) and arg.type.kind is kind
+    match arg:
+        case ir.Value(type=ir.OpaqueType(kind=own)):
+            return own is kind
+        case _:
+            return False
 
 
 _INT, _NUMBER = (SymKind.INT, SymKind.BOOL), tuple(SymKind)

@@ -14,7 +14,6 @@ from wrapper_ir.verifier.obligations import Claim, as_numbers
 
 _Window = tuple[int, int]
 _RANDOM = ir.EffectClass.RANDOM
-_CALLS = (ir.Switch, ir.WhileLoop, ir.CallSubgraph, ir.CallExtern, ir.CollectiveStart)
 
 
 class Initialised(Check):
@@ -46,11 +45,7 @@ class Initialised(Check):
     def op(self, position: int, op: ir.Op) -> None:
         effects = self.effects[position]
         if self.empty and effects.reads and _RANDOM not in effects.classes:
-            partners = self.partners(op) if isinstance(op, ir.Launch) else ()
-            if isinstance(op, _CALLS):
-                # a callee may read what it wrote itself, such as a loop that fills a buffer row by row; a
-                # schema does not tell whether an operator reads an argument that it writes
-                partners = effects.writes
+            partners = self.partners(op, effects)
             for value in effects.reads:
                 if value not in partners:
                     self.read(position, value)
@@ -61,7 +56,20 @@ class Initialised(Check):
                 elif root in self.empty:
                     self.write(value, root)
 
-    def partners(self, op: ir.Launch) -> tuple[ir.Value, ...]:
+    def partners(self, op: ir.Op, effects: ir.Effects) -> tuple[ir.Value, ...]:
+        """Arguments that the op may read because it may have written them itself.
+
+        A loop may fill a buffer row by row. A schema does not tell whether an operator reads an argument that
+        it writes."""
+        match op:
+            case ir.Launch():
+                return self.overlapping(op)
+            case ir.CallExtern() | ir.CollectiveStart() | ir.CallSubgraph() | ir.Switch() | ir.WhileLoop():
+                return effects.writes
+            case _:
+                return ()
+
+    def overlapping(self, op: ir.Launch) -> tuple[ir.Value, ...]:
         """Arguments of parameters that may overlap one that the kernel writes. Such a kernel reads what it
         wrote itself, for example a concatenation whose parts it just filled."""
         places = self.shared.get(op.kernel)

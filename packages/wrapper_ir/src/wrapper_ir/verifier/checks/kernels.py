@@ -4,17 +4,21 @@ bytes."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from itertools import combinations
 from math import gcd
 from operator import itemgetter
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.alignment import Pointer, analyse_alignment
-from wrapper_ir.expr import Expr, Float, Int, SymKind, add, print_expr, sub, substitute
+from wrapper_ir.expr import Expr, SymKind, add, print_expr, sub, substitute
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handlers, sizes_of
 from wrapper_ir.verifier.inequalities import terms_of
 from wrapper_ir.verifier.obligations import Claim, Size, as_numbers, as_size
 from wrapper_ir.verifier.proofs import shown
+
+_Tensors = dict[int, ir.Value[ir.TensorType]]
+"""The tensor arguments of a launch, by position."""
 
 
 class Kernels(Check):
@@ -46,8 +50,8 @@ class Kernels(Check):
             self.report("WIR083", f"@{op.kernel} has {len(params)} parameters, given {len(args)}", position)
             return
         device: ir.Device | None = None
-        fits = True
-        for param, arg in zip(params, args):
+        fits, tensors = True, _Tensors()
+        for i, (param, arg) in enumerate(zip(params, args)):
             if param.kind is ir.ParamKind.SCALAR:
                 fits = self.scalar(position, param, arg) and fits
                 continue
@@ -55,6 +59,7 @@ class Kernels(Check):
                 self.report("WIR084", f"{param.name} is a pointer, and needs a tensor", position)
                 fits = False
                 continue
+            tensors[i] = arg
             type = arg.type
             if type.dtype is not param.dtype:
                 message = f"{param.name} is {param.dtype.value}*, given {type.dtype.value}"
@@ -63,24 +68,26 @@ class Kernels(Check):
                 device = type.device
             elif type.device is not device and type.device != device:
                 self.report("WIR090", f"{param.name} is on {type.device}, others on {device}", position)
-        if device is not None and isinstance(kernel, ir.CppKernel) and device.type != "cpu":
+        if device is not None and kernel.on_host and device.type != "cpu":
             self.report("WIR090", f"@{op.kernel} runs on the host, its tensors are on {device}", position)
         if fits:
-            self.sharing(position, op, params)
+            self.sharing(position, params, tensors)
             for pointer in self.pointers.get(position, ()):
                 self.aligned(position, op.kernel, pointer)
-            self.extents(position, op, kernel)
+            self.extents(position, op, kernel, tensors)
 
     def scalar(self, position: int, param: ir.KernelParam, arg: object) -> bool:
-        if isinstance(arg, Expr):
-            kind = arg.kind
-        elif ir.is_scalar(arg):
-            kind = arg.type.kind
-        else:
-            self.report("WIR084", f"{param.name} is a number", position)
-            return False
+        is_constant = False
+        match arg:
+            case Expr(kind=kind):
+                is_constant = arg.constant is not None and kind is not SymKind.BOOL
+            case ir.Value(type=ir.ScalarType(kind)):
+                pass
+            case _:
+                self.report("WIR084", f"{param.name} is a number", position)
+                return False
         floating = param.dtype.is_floating
-        if (kind is SymKind.FLOAT) != floating and not (floating and isinstance(arg, Int | Float)):
+        if (kind is SymKind.FLOAT) != floating and not (floating and is_constant):
             self.report("WIR086", f"{param.name} is {param.dtype.value}, given a {kind}", position)
         elif param.divisible > 1 and not floating:
             self.multiple(position, param, arg)
@@ -89,14 +96,17 @@ class Kernels(Check):
     def multiple(self, position: int, param: ir.KernelParam, arg: object) -> None:
         """Requires that a number is the multiple that the kernel assumes."""
 
-        def message() -> str:
-            text = print_expr(arg) if isinstance(arg, Expr) else "a value, which no check can look at"
+        def message(text: str) -> str:
             return f"{param.name} is a multiple of {param.divisible}, given {text}"
 
-        if isinstance(arg, Expr) and arg.kind is SymKind.INT:
-            self.facts.require_multiple(param.divisible, as_size(arg), "WIR202", message, position)
-        else:
-            self.report("WIR202", message(), position)
+        match arg:
+            case Expr(kind=SymKind.INT):
+                why = partial(message, print_expr(arg))
+                self.facts.require_multiple(param.divisible, as_size(arg), "WIR202", why, position)
+            case Expr():
+                self.report("WIR202", message(print_expr(arg)), position)
+            case _:
+                self.report("WIR202", message("a value, which no check can look at"), position)
 
     def aligned(self, position: int, kernel: str, pointer: Pointer) -> None:
         """Requires that an address is the multiple that the kernel assumes, unless the tensor is empty. An
@@ -117,26 +127,24 @@ class Kernels(Check):
         byte = as_size(pointer.offset + pointer.known.rest)
         self.facts.require_multiple(divisor, byte, "WIR202", message, position, sizes_of(value))
 
-    def sharing(self, position: int, op: ir.Launch, params: tuple[ir.KernelParam, ...]) -> None:
+    def sharing(self, position: int, params: tuple[ir.KernelParam, ...], tensors: _Tensors) -> None:
         """Checks pairs of arguments over one storage."""
         sharing: dict[ir.Value, list[int]] = {}
-        for i, arg in enumerate(op.args):
-            if isinstance(arg, ir.Value):
-                for root in self.roots_at(arg, position):
-                    sharing.setdefault(root, []).append(i)
+        for i, tensor in tensors.items():
+            for root in self.roots_at(tensor, position):
+                sharing.setdefault(root, []).append(i)
         for root, places in sharing.items():
-            for j, i in self.meeting(root, op, places):
-                self.pair(position, op, (params[j], params[i]), (j, i))
+            for j, i in self.meeting(root, tensors, places):
+                self.pair(position, (params[j], params[i]), (tensors[j], tensors[i]))
 
-    def meeting(self, root: ir.Value, op: ir.Launch, places: list[int]) -> Iterable[tuple[int, int]]:
+    def meeting(self, root: ir.Value, tensors: _Tensors, places: list[int]) -> Iterable[tuple[int, int]]:
         """Pairs of arguments over one storage, except those at constant offsets that do not overlap."""
         if len(places) < 3:
             return combinations(places, 2)
         constant: list[tuple[int, int, int]] = []
         others: set[int] = set()
         for i in places:
-            value = op.args[i]
-            assert isinstance(value, ir.Value)  # by `sharing`
+            value = tensors[i]
             (base, start), extent = self.facts.place(value), self.facts.types(value.type).extent
             numbers = as_numbers(start, extent) if base == root else None
             if numbers is not None:
@@ -153,14 +161,11 @@ class Kernels(Check):
         return sorted({(min(pair), max(pair)) for pair in pairs}, key=itemgetter(1, 0))
 
     def pair(
-        self, position: int, op: ir.Launch, params: tuple[ir.KernelParam, ir.KernelParam], at: tuple[int, int]
+        self, position: int, params: tuple[ir.KernelParam, ir.KernelParam], args: tuple[ir.Value, ir.Value]
     ) -> None:
-        a, b = params
+        (a, b), (x, y) = params, args
         if not (a.access.writes or b.access.writes) or b.name in a.may_overlap or a.name in b.may_overlap:
             return
-        x, y = op.args[at[0]], op.args[at[1]]
-        assert isinstance(x, ir.Value)  # by `sharing`
-        assert isinstance(y, ir.Value)
         message = f"{a.name} (%{x.name}) and {b.name} (%{y.name}) share bytes"
         if b.name not in a.may_alias and a.name not in b.may_alias:
             self.facts.require_apart(x, y, "WIR087", lambda: message, position)
@@ -168,7 +173,7 @@ class Kernels(Check):
             message += ", but do not start at the same one"
             self.facts.require_apart(x, y, "WIR210", lambda: message, position, or_same_start=True)
 
-    def extents(self, position: int, op: ir.Launch, kernel: ir.KernelDef) -> None:
+    def extents(self, position: int, op: ir.Launch, kernel: ir.KernelDef, tensors: _Tensors) -> None:
         if not _takes_grid(kernel, len(op.grid)):
             self.report("WIR088", f"@{op.kernel} takes no grid of {len(op.grid)} numbers", position)
         if not op.extents:
@@ -183,11 +188,9 @@ class Kernels(Check):
                 "WIR039", f"another launch of @{op.kernel} with the same numbers has other extents", position
             )
         for i, extent in zip(pointers, op.extents):
-            arg = op.args[i]
-            assert isinstance(arg, ir.Value)  # by `launch`
-            self.extent(position, op.kernel, arg, extent)
+            self.extent(position, op.kernel, tensors[i], extent)
 
-    def extent(self, position: int, kernel: str, arg: ir.Value, extent: Expr) -> None:
+    def extent(self, position: int, kernel: str, arg: ir.Value[ir.TensorType], extent: Expr) -> None:
         """Requires that the extent of an access is inside of its storage.
 
         A kernel accesses nothing if the extent is not positive, nor if the tensor is empty and so has no
@@ -202,10 +205,8 @@ class Kernels(Check):
                 return
         elif need is capacity and root is arg:
             return
-        type = arg.type
-        assert isinstance(type, ir.TensorType)  # by `launch`
         stated = self.facts.within(root, start, need)
-        if ir.is_layout_extent(extent, type):
+        if ir.is_layout_extent(extent, arg.type):
             claim = Claim(stated, empty)
         else:
             rest = capacity - start  # the extent fits in it, so it is not positive either if this is not

@@ -37,10 +37,9 @@ def multi_faults(kernel: ir.MultiKernel, kernels: Mapping[str, ir.KernelDef]) ->
 
 def _positions(kernel: ir.MultiKernel, variant: ir.Variant, candidate: _Candidate) -> Iterator[str]:
     """Checks that arguments and grid numbers of one kernel are among those of the launch."""
-    grid_params = candidate.grid_params if isinstance(candidate, ir.TritonKernel) else ()
     for what, indices, count, available in (
         ("arguments", variant.args, len(candidate.params), len(kernel.params)),
-        ("numbers of the grid", variant.grid, len(grid_params), len(kernel.grid_params)),
+        ("numbers of the grid", variant.grid, len(candidate.grid_params), len(kernel.grid_params)),
     ):
         if len(indices) != count:
             yield f"@{variant.kernel} takes {count} {what}, given {len(indices)}"

@@ -127,12 +127,13 @@ class Pools(Check):
         self.plain: set[ir.Value] = set()
         """Storages with slots that are not allocated as pools."""
         for op in facts.function.ops_of(ir.AllocStorage, ir.Slot):
-            if isinstance(op, ir.Slot):
-                self.pools.setdefault(op.pool, Tenants(facts.proofs.proves))
-            elif op.purpose is ir.AllocPurpose.POOL:
-                self.pools[op.result] = Tenants(facts.proofs.proves)
-            else:
-                self.plain.add(op.result)
+            match op:
+                case ir.Slot():
+                    self.pools.setdefault(op.pool, Tenants(facts.proofs.proves))
+                case ir.AllocStorage(purpose=ir.AllocPurpose.POOL):
+                    self.pools[op.result] = Tenants(facts.proofs.proves)
+                case ir.AllocStorage():
+                    self.plain.add(op.result)
         self.plain &= self.pools.keys()
         self.tenants: dict[ir.Value, Tenant] = {}
 

@@ -19,15 +19,18 @@ class Structure(Check):
         if position != len(self.facts.function.body) - 1:
             self.report("WIR021", "only the last op may return", position)
         for value in op.values:
-            if ir.is_storage(value):
-                self.report("WIR025", f"%{value.name} is a storage; return a view of it", position)
-            elif value is not None and not isinstance(value, ir.Value | Expr):
-                self.report("WIR025", f"{value!r} cannot be returned", position)
+            match value:
+                case ir.Value(type=ir.StorageType()):
+                    self.report("WIR025", f"%{value.name} is a storage; return a view of it", position)
+                case ir.Value() | Expr() | None:
+                    pass
+                case _:
+                    self.report("WIR025", f"{value!r} cannot be returned", position)
 
     def finish(self) -> None:
-        body = self.facts.function.body
-        if not body or not isinstance(body[-1], ir.Return):
-            self.report("WIR020", "the last op is not a return", len(body) - 1)
+        function = self.facts.function
+        if function.last_return is None:
+            self.report("WIR020", "the last op is not a return", len(function.body) - 1)
 
 
 def check_calls(analyses: Analyses, findings: Findings) -> None:
