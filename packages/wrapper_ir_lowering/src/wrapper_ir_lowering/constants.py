@@ -27,7 +27,7 @@ def shared_bytes(program: ir.Program) -> tuple[ConstantBytes, ...]:
 
 
 def reads_files(program: ir.Program) -> bool:
-    """Whether calls read constants directly from a file."""
+    """Returns whether calls read constants directly from a file."""
     return any(
         not c.mutable and ir.is_tensor(c.value) and c.value.type.device.type == "cpu"
         for c in program.constants

@@ -124,7 +124,7 @@ class _Windows:
 
 
 def _is_static(view: ir.View, at: Expr) -> bool:
-    """Whether a view at this byte offset is known before any call."""
+    """Returns whether a view at this byte offset is known before any call."""
     type = view.result.type
     return all(isinstance(e, Int) for e in (*type.sizes, *type.strides, at))
 
@@ -160,7 +160,7 @@ def _plan_blocks(
 
 
 def _is_plain(type: ir.StorageType, device: ir.Device) -> bool:
-    """Whether a storage has a known size and is in the default memory of the program's device."""
+    """Returns whether a storage has a known size and is in the default memory of the program's device."""
     return (
         isinstance(type.nbytes, Int)
         and type.device == device

@@ -57,7 +57,7 @@ class Plan:
     operators: tuple[ir.ExternDef, ...]
     constant_alignment: int
     reads_files: bool
-    """Whether calls read constants directly from a file."""
+    """True if calls read constants directly from a file."""
 
     @property
     def program(self) -> ir.Program:

@@ -111,11 +111,11 @@ class FunctionState:
         return views[0] if len(views) == 1 and isinstance(views[0], ir.View) else None
 
     def is_global(self, value: ir.Value[ir.Type]) -> bool:
-        """Whether a value is a constant, or a window of one that is created once."""
+        """Returns whether a value is a constant, or a window of one that is created once."""
         return value in self.program.constants or value in self.windows
 
     def knows(self, exprs: Iterable[Expr]) -> bool:
-        """Whether all symbols in these expressions have a value."""
+        """Returns whether all symbols in these expressions have a value."""
         return all(e.free_symbols <= self.defined for e in exprs)
 
     # --- names
@@ -127,7 +127,7 @@ class FunctionState:
             self._tenants.setdefault(root, {})[value] = None
 
     def is_alive(self, value: ir.Value[ir.Type]) -> bool:
-        """Whether a name has begun and has not ended."""
+        """Returns whether a name has begun and has not ended."""
         return value in self._alive
 
     def end(self, values: Iterable[ir.Value[ir.Type]]) -> tuple[ir.Value[ir.Type], ...]:

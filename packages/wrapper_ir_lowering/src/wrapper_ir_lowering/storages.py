@@ -19,12 +19,12 @@ NO_GROUP_MEMORY = (
 
 
 def lacks_group_memory(storage: ir.StorageType) -> bool:
-    """Whether a storage requires memory of a process group on a device that has none."""
+    """Returns whether a storage requires memory of a process group on a device that has none."""
     return storage.is_group_memory and storage.device.type == ir.CPU.type
 
 
 def is_whole(type: ir.TensorType, offset: Expr, storage: ir.StorageType) -> bool:
-    """Whether a view covers a whole storage, so that one tensor can represent both."""
+    """Returns whether a view covers a whole storage, so that one tensor can represent both."""
     return offset == Int(0) and type.device == storage.device and ir.extent_bytes(type) == storage.nbytes
 
 

@@ -39,9 +39,9 @@ class Analyses:
         self._summaries: dict[str, ir.FunctionSummary] = {}
 
     @classmethod
-    def of(cls, program: ir.Program, known: Analyses | None = None) -> Analyses:
+    def of(cls, program: ir.Program, analyses: Analyses | None = None) -> Analyses:
         """`known` if it is the memo of this program, else a new memo."""
-        return known if known is not None and known.program is program else cls(program)
+        return analyses if analyses is not None and analyses.program is program else cls(program)
 
     def after(self, program: ir.Program) -> Analyses:
         """The memo of the result of a pass; this one if the pass changed nothing."""

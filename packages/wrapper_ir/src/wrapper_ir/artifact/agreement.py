@@ -32,9 +32,9 @@ def allocation_ids(program: ir.Program) -> Iterator[int]:
 
     An id combines a hash of the program with a number for each allocation.
     """
-    used = {op.result.type.space.alloc_id for op in program.ops_of(ir.AllocStorage)}
+    ids = {op.result.type.space.alloc_id for op in program.ops_of(ir.AllocStorage)}
     first = (int(program_digest(program), 16) >> (64 - _ID_BITS)) >> _SITE_BITS << _SITE_BITS
-    yield from (first + n for n in range(1 << _SITE_BITS) if first + n not in used)
+    yield from (first + n for n in range(1 << _SITE_BITS) if first + n not in ids)
 
 
 def _digest(text: str) -> str:

@@ -34,7 +34,7 @@ class SymKind(enum.StrEnum):
 
 
 class Floats(enum.Enum):
-    """Whether an operator's interval function is valid for floats; an unbounded float may be NaN."""
+    """Validity of an operator's interval function for floats; an unbounded float may be NaN."""
 
     NEVER = enum.auto()
     BOUNDED = enum.auto()

@@ -49,9 +49,9 @@ def as_int(value: ExprLike) -> int | None:
 def add(*operands: ExprLike) -> Expr:
     """Returns the sum; `add()` is 0."""
     if len(operands) == 2:
-        left, right = map(as_int, operands)
-        if left is not None and right is not None:
-            return Int(left + right)
+        lhs, rhs = map(as_int, operands)
+        if lhs is not None and rhs is not None:
+            return Int(lhs + rhs)
     return _add(tuple(map(as_expr, operands)))
 
 
@@ -77,9 +77,9 @@ def neg(operand: ExprLike) -> Expr:
 def mul(*operands: ExprLike) -> Expr:
     """Returns the product; `mul()` is 1. An int constant is distributed over a sum."""
     if len(operands) == 2:
-        left, right = map(as_int, operands)
-        if left is not None and right is not None:
-            return Int(left * right)
+        lhs, rhs = map(as_int, operands)
+        if lhs is not None and rhs is not None:
+            return Int(lhs * rhs)
     return _mul(tuple(map(as_expr, operands)))
 
 
@@ -163,11 +163,9 @@ def _term(coefficient: int, factors: tuple[Expr, ...]) -> Expr:
 
 def _fold_floats(op: Operator, args: list[Expr]) -> Expr:
     """Returns a float sum or product in the given order; leading constants are folded."""
-    while (
-        len(args) > 1 and (left := _number(args[0])) is not None and (right := _number(args[1])) is not None
-    ):
+    while len(args) > 1 and (lhs := _number(args[0])) is not None and (rhs := _number(args[1])) is not None:
         try:
-            folded = left + right if op is ADD else left * right
+            folded = lhs + rhs if op is ADD else lhs * rhs
         except OverflowError:
             break
         args[:2] = [as_expr(folded)]
@@ -295,10 +293,10 @@ def where(cond: ExprLike, lhs: ExprLike, rhs: ExprLike) -> Expr:
 def truediv(lhs: ExprLike, rhs: ExprLike) -> Expr:
     """Returns the quotient as a float."""
     a, b = as_expr(lhs), as_expr(rhs)
-    left, right = _number(a), _number(b)
-    if left is not None and right:
+    numerator, denominator = _number(a), _number(b)
+    if numerator is not None and denominator:
         with suppress(OverflowError):
-            return Float(left / right)
+            return Float(numerator / denominator)
     return TRUEDIV(a, b)
 
 
@@ -312,12 +310,12 @@ def pow_(base: ExprLike, exp: ExprLike) -> Expr:
             return a
         if type(a) is not Int and 1 < b.value <= _MAX_FACTORS:
             return mul(*[a] * b.value)
-    left, right = a.constant, b.constant
-    if type(left) is bool or type(right) is bool or left is None or right is None:
+    lhs, rhs = a.constant, b.constant
+    if type(lhs) is bool or type(rhs) is bool or lhs is None or rhs is None:
         return POW(a, b)
-    if (type(left) is float and left > 0) or (type(left) is int and type(right) is int):
+    if (type(lhs) is float and lhs > 0) or (type(lhs) is int and type(rhs) is int):
         with suppress(ExpressionError, OverflowError):
-            return as_expr(power(left, right))
+            return as_expr(power(lhs, rhs))
     return POW(a, b)
 
 

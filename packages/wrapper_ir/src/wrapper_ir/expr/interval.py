@@ -54,12 +54,12 @@ class Interval:
 
     @property
     def is_point(self) -> bool:
-        """Whether the interval contains exactly one number."""
+        """Returns whether the interval contains exactly one number."""
         return self.lo is not None and self.lo == self.hi
 
     @property
     def is_bounded(self) -> bool:
-        """Whether both ends are finite."""
+        """Returns whether both ends are finite."""
         return self.lo is not None and self.hi is not None
 
     def __contains__(self, value: int | float) -> bool:

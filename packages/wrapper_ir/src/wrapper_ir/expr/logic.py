@@ -32,9 +32,9 @@ def apply(op: Operator, *operands: ExprLike) -> Expr:
 
 
 def _compare(op: Operator, a: Expr, b: Expr) -> Expr:
-    left, right = a.constant, b.constant
-    if left is not None and right is not None:
-        return Bool(bool(op.evaluate(left, right)))
+    lhs, rhs = a.constant, b.constant
+    if lhs is not None and rhs is not None:
+        return Bool(bool(op.evaluate(lhs, rhs)))
     if a.kind is SymKind.INT and b.kind is SymKind.INT:
         difference = build.sub(a, b).constant
         if difference is not None:

@@ -49,7 +49,7 @@ class ExprParser(Cursor):
 
     def _climb(self, minimum: int) -> tuple[Expr, bool]:
         """Parses operators of level `minimum` or higher; returns also whether there are no parentheses."""
-        left, bare = self._prefix(minimum)
+        lhs, bare = self._prefix(minimum)
         # The operands, and the operator, of the sum, product, conjunction or disjunction being parsed.
         run: list[Expr] = []
         joined: Operator | None = None
@@ -59,24 +59,24 @@ class ExprParser(Cursor):
             op = self._infix()
             if op is None or op.text.level < minimum:
                 self._depth = outer
-                return (joined(*run) if joined else left), bare
+                return (joined(*run) if joined else lhs), bare
             self.at += 1
-            right, right_bare = self._climb(op.text.level + 1)
+            rhs, right_bare = self._climb(op.text.level + 1)
             if op.arity or op is not joined:
                 self._deepen()  # `a // b // c` nests to the left
-                left = joined(*run) if joined else left
+                lhs = joined(*run) if joined else lhs
                 joined = None
             if op.arity:
-                if left.op is not None and bare and left.op.text.level is op.text.level is Level.COMPARE:
+                if lhs.op is not None and bare and lhs.op.text.level is op.text.level is Level.COMPARE:
                     self.fail("WIR550", "comparisons do not chain", start, hint="write `a < b and b < c`")
-                left = op(left, right)
+                lhs = op(lhs, rhs)
             else:
                 if self.tokens[start] == "-":
-                    right = _negated(right, right_bare)
+                    rhs = _negated(rhs, right_bare)
                 if joined is None:
-                    run = list(left.args) if op is MUL and bare and left.op is MUL else [left]
+                    run = list(lhs.args) if op is MUL and bare and lhs.op is MUL else [lhs]
                     joined = op
-                run.append(right)
+                run.append(rhs)
             bare = True
 
     def _infix(self) -> Operator | None:

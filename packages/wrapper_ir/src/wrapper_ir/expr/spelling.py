@@ -69,7 +69,7 @@ class Spelling:
     tail: str = field(init=False, repr=False)
     """Text after the last place."""
     takes_all: bool = field(init=False, repr=False)
-    """Whether one place takes all operands."""
+    """True if one place takes all operands."""
 
     def __post_init__(self) -> None:
         slots: list[tuple[str, Slot]] = []

@@ -132,16 +132,16 @@ def _by_name(value: Value) -> str:
     return value.name
 
 
-def values_in(held: object, out: list[Value]) -> list[Value]:
-    """Appends the values in a field to `out`: a value itself, values read by an expression (sorted by name), and
-    both in nested tuples."""
-    if type(held) is Value:
-        out.append(held)
-    elif type(held) is tuple:
-        for item in held:
+def values_in(content: object, out: list[Value]) -> list[Value]:
+    """Appends the values in a field to `out`: a value itself, values read by an expression (sorted by name),
+    and both in nested tuples."""
+    if type(content) is Value:
+        out.append(content)
+    elif type(content) is tuple:
+        for item in content:
             values_in(item, out)
-    elif isinstance(held, Expr) and held.free_atoms:
-        out += sorted(free_values(held), key=_by_name)
+    elif isinstance(content, Expr) and content.free_atoms:
+        out += sorted(free_values(content), key=_by_name)
     return out
 
 
@@ -202,15 +202,15 @@ class AtomParser(ExprParser):
     def value(self) -> Value:
         """Parses a value in scope; any other name is WIR552."""
         token = self.tokens[self.at]
-        found = self.values.get(token[1:]) if token[:1] == "%" else None
-        if found is not None:
+        entry = self.values.get(token[1:]) if token[:1] == "%" else None
+        if entry is not None:
             self.at += 1
-            return found
+            return entry
         start = self.at
-        found = self.values.get(self.sigil("%", "a value such as %x"))
-        if found is None:
+        entry = self.values.get(self.sigil("%", "a value such as %x"))
+        if entry is None:
             self.fail("WIR552", f"value {token} is not defined here", start)
-        return found
+        return entry
 
     def atom(self, word: str) -> Expr | None:
         """See `ExprParser`."""

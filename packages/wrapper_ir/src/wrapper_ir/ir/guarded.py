@@ -9,11 +9,11 @@ from wrapper_ir.ir.program import Program
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarded:
-    """`params` names parameters of `main` whose arguments match their types: class, dtype, device, sizes and strides.
-    `symbols` names symbols whose values are in their declared ranges.
+    """`params` names parameters of `main` whose arguments match their types: class, dtype, device, sizes and
+    strides. `symbols` names symbols whose values are in their declared ranges.
 
-    A call that breaks the guarantee may access memory out of bounds without an error. Dynamo guards the inputs of a forward
-    graph, so `torch.compile` with the backend `wrapper_ir` declares them guarded.
+    A call that breaks the guarantee may access memory out of bounds without an error. Dynamo guards the
+    inputs of a forward graph, so `torch.compile` with the backend `wrapper_ir` declares them guarded.
     """
 
     params: frozenset[str] = frozenset()

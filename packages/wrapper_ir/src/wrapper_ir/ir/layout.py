@@ -19,7 +19,7 @@ def numel(sizes: Sequence[Expr]) -> Expr:
 
 
 def may_have_item(type: TensorType) -> bool:
-    """Whether a tensor of this type can have exactly one element; symbolic sizes count as 1."""
+    """Returns whether a tensor of this type can have exactly one element; symbolic sizes count as 1."""
     return numel(type.sizes).integer in (None, 1)
 
 
@@ -35,15 +35,15 @@ def contiguous_strides(sizes: Sequence[Expr]) -> tuple[Expr, ...]:
 
 
 def is_contiguous(sizes: Sequence[Expr], strides: Sequence[Expr]) -> bool:
-    """Whether the strides are exactly `contiguous_strides(sizes)`."""
+    """Returns whether the strides are exactly `contiguous_strides(sizes)`."""
     return tuple(strides) == contiguous_strides(sizes)
 
 
 def extent_elements(sizes: Sequence[Expr], strides: Sequence[Expr]) -> Expr:
     """1 + the largest element offset that the layout reaches; 0 where a size is constant 0.
 
-    A symbolic size is assumed to be at least 1. If it is 0 at run time, the result is still exact for dense layouts
-    (row-major ones and their permutations: the number of elements), but too large for padded strides.
+    A symbolic size is assumed to be at least 1. If it is 0 at run time, the result is still exact for dense
+    layouts (row-major ones and their permutations: the number of elements), but too large for padded strides.
     """
     if _ZERO in sizes:
         return _ZERO
@@ -70,13 +70,13 @@ def type_symbols(type: Type) -> frozenset[str]:
 
 
 def is_layout_extent(extent: Expr, type: TensorType) -> bool:
-    """Whether `extent` is the byte extent of the type's layout, and therefore 0 if a size is 0."""
+    """Returns whether `extent` is the byte extent of the type's layout, and therefore 0 if a size is 0."""
     return extent == extent_bytes(type)
 
 
 def remainder(e: Expr) -> tuple[int, int]:
-    """(modulus, rest) such that `e` is `rest` plus a multiple of `modulus` for all values of its symbols. A constant has
-    modulus 0."""
+    """(modulus, rest) such that `e` is `rest` plus a multiple of `modulus` for all values of its symbols. A
+    constant has modulus 0."""
     if e.integer is not None:
         return 0, e.integer
     poly = expand(e)

@@ -25,7 +25,7 @@ C = TypeVar("C")
 
 
 def _same(new: tuple[object, ...], old: tuple[object, ...]) -> bool:
-    """Whether two tuples have identical objects."""
+    """Returns whether two tuples have identical objects."""
     return len(new) == len(old) and all(map(operator.is_, new, old))
 
 
@@ -40,11 +40,11 @@ class Ownership(enum.Enum):
 class Param:
     """A function parameter: a tensor, a scalar or an opaque value.
 
-    A `static` parameter is a tensor whose address is the same in most calls (a weight, or a result of a captured
-    graph). Captured graphs are bound to the address and captured again after a lasting change. Arguments of other
-    parameters are copied to a fixed address once they have moved. `static` affects speed only: a call with another
-    address returns the same result.
-    Text: `%x: f32[8]`, `%x: owned f32[8]`, `%w: static f32[8]`.
+    A `static` parameter is a tensor whose address is the same in most calls (a weight, or a result of a
+    captured graph). Captured graphs are bound to the address and captured again after a lasting change.
+    Arguments of other parameters are copied to a fixed address once they have moved. `static` affects speed
+    only: a call with another address returns the same result. Text: `%x: f32[8]`, `%x: owned f32[8]`, `%w:
+    static f32[8]`.
     """
 
     syntax: ClassVar[str] = "{value}: <{ownership} ><{static} >{value:type}"
@@ -56,13 +56,15 @@ class Param:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
-    """A function; its body ends in one `Return`. `captures` are symbols that it reads from its caller by name.
+    """A function; its body ends in one `Return`. `captures` are symbols that it reads from its caller by
+    name.
 
-    A `replayable` function and its callees do only what one device can capture and replay as a CUDA graph. The host
-    neither waits nor branches (WIR225), computes (WIR226) or takes ownership of memory (WIR227); work on other streams
-    is joined (WIR228). It returns its own tensors (WIR281). Memory of owned arguments may be reused after their last
-    use. The runtime decides whether, when and for which numbers a graph is captured; a runtime without graphs calls
-    the function as any other. Text: `func @step(%x: f32[8] @cuda:0) captures(s0) replayable {`.
+    A `replayable` function and its callees do only what one device can capture and replay as a CUDA graph.
+    The host neither waits nor branches (WIR225), computes (WIR226) or takes ownership of memory (WIR227);
+    work on other streams is joined (WIR228). It returns its own tensors (WIR281). Memory of owned arguments
+    may be reused after their last use. The runtime decides whether, when and for which numbers a graph is
+    captured; a runtime without graphs calls the function as any other. Text: `func @step(%x: f32[8] @cuda:0)
+    captures(s0) replayable {`.
     """
 
     syntax: ClassVar[str] = "func {name:reference}({params})< captures({captures})>< {replayable}>"
@@ -160,12 +162,12 @@ class ConstantKind(enum.Enum):
 class Constant:
     """A tensor (or packed object) stored beside the program, visible in every function as `value`.
 
-    `data_hash` is the sha256 of its bytes, or '' for data that is not stored. A `mutable` constant is state: writes
-    persist between calls. `names` are all its names in the model: tied weights are one constant. Constants whose bytes
-    overlap name one `storage`, each at its own `offset` in bytes; a write to one is visible in the others. Without a
-    `storage`, the constant has a separate one.
-    Text: `const %weight : f32[64, 64] sha256 "..."`, `mutable const %running_mean : f32[64] buffer names("norm.mean")`,
-    `const %half : f32[32, 64] parameter names("a.half") storage("w", 8192)`.
+    `data_hash` is the sha256 of its bytes, or '' for data that is not stored. A `mutable` constant is state:
+    writes persist between calls. `names` are all its names in the model: tied weights are one constant.
+    Constants whose bytes overlap name one `storage`, each at its own `offset` in bytes; a write to one is
+    visible in the others. Without a `storage`, the constant has a separate one. Text: `const %weight :
+    f32[64, 64] sha256 "..."`, `mutable const %running_mean : f32[64] buffer names("norm.mean")`, `const %half
+    : f32[32, 64] parameter names("a.half") storage("w", 8192)`.
     """
 
     syntax: ClassVar[str] = (
@@ -237,7 +239,8 @@ class Program:
         return self if _same(new, self.functions) else dataclasses.replace(self, functions=new)
 
     def constant_named(self, name: str) -> Constant:
-        """The constant with this name in the model, or with a value of this name; raises BuildError WIR310."""
+        """The constant with this name in the model, or with a value of this name; raises BuildError
+        WIR310."""
         for c in self.constants:
             if name in c.names:
                 return c

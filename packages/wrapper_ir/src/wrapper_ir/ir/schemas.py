@@ -1,7 +1,7 @@
 """Operator schemas: the values that a call of a library operator reads, writes and aliases.
 
-The schema string is that of the operator library (`aten::add.out(Tensor self, ..., *, Tensor(a!) out) -> Tensor(a!)`)
-and travels with the program, so that effects are known without that library.
+The schema string is that of the operator library (`aten::add.out(Tensor self, ..., *, Tensor(a!) out) ->
+Tensor(a!)`) and travels with the program, so that effects are known without that library.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class ExternTag(enum.Enum):
     COLLECTIVE = "collective"
     """Communicates with other processes."""
     PYTHON_ONLY = "python_only"
-    """Implemented only in Python (`prims::*`, operators that a model registers): a process without Python cannot call
-    it. Independent of its effects."""
+    """Implemented only in Python (`prims::*`, operators that a model registers): a process without Python
+    cannot call it. Independent of its effects."""
     CUDAGRAPH_UNSAFE = "cudagraph_unsafe"
     """Cannot be captured in a CUDA graph: the host waits for the device or reads its results."""
 
@@ -43,7 +43,8 @@ class ExternDef:
     `extern "aten::rand(SymInt[] size) -> Tensor" tags(random)`,
     `extern "symm_mem::one_shot_all_reduce(Tensor input) -> Tensor" symmetric(input)`.
 
-    `symmetric` names the arguments that must live in symmetric memory: other processes read or write them directly.
+    `symmetric` names the arguments that must live in symmetric memory: other processes read or write them
+    directly.
     """
 
     syntax: ClassVar[str] = "extern {schema}< tags({tags})>< symmetric({symmetric:name})>"
@@ -67,7 +68,8 @@ def overload_path(name: str) -> tuple[str, str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaArg:
-    """One argument of a schema: the names of its alias sets (`a`, `*` for any), and whether it is written (`!`).
+    """One argument of a schema: the names of its alias sets (`a`, `*` for any), and whether it is written
+    (`!`).
 
     The sets are those before the call: of `Tensor(a -> *)` it is `a`.
     """
@@ -167,21 +169,21 @@ def _split(text: str) -> list[str]:
 
 def _parse_type(text: str, schema: str) -> tuple[str, frozenset[str], bool]:
     """Returns (type without alias annotations, alias sets, written)."""
-    base, aliases, written = _parse_base_type(text, schema)
-    kept, at = [base], len(base)
+    base, aliases, is_written = _parse_base_type(text, schema)
+    pieces, at = [base], len(base)
     while at < len(text):
         suffix = _SUFFIX.match(text, at)
         annotation = _ALIAS.match(text, at)
         if suffix is not None:
-            kept.append(suffix[0])
+            pieces.append(suffix[0])
             at = suffix.end()
         elif annotation is not None:
             aliases |= frozenset(filter(None, annotation[1].split("|")))
-            written = written or bool(annotation[2])
+            is_written = is_written or bool(annotation[2])
             at = annotation.end()
         else:
             raise _unreadable("type", text, schema)
-    return "".join(kept), aliases, written
+    return "".join(pieces), aliases, is_written
 
 
 def _parse_base_type(text: str, schema: str) -> tuple[str, frozenset[str], bool]:
@@ -197,7 +199,7 @@ def _parse_base_type(text: str, schema: str) -> tuple[str, frozenset[str], bool]
     if name is not None:
         return text[: end + 1], frozenset(), False
     aliases = frozenset[str]().union(*(aliases for _, aliases, _ in elements))
-    return text[: end + 1], aliases, any(written for _, _, written in elements)
+    return text[: end + 1], aliases, any(is_written for _, _, is_written in elements)
 
 
 def _unreadable(what: str, text: str, schema: str) -> SchemaError:
@@ -221,13 +223,13 @@ def _parse_args(text: str, schema: str) -> tuple[SchemaArg, ...]:
         type_text, _, name = declaration.strip().rpartition(" ")
         if not type_text or not name.isidentifier():
             raise _unreadable("argument", part, schema)
-        kind, aliases, written = _parse_type(type_text.strip(), schema)
+        kind, aliases, is_written = _parse_type(type_text.strip(), schema)
         args.append(
             SchemaArg(
                 name=name,
                 type=kind,
                 aliases=aliases,
-                written=written,
+                written=is_written,
                 keyword_only=keyword_only,
                 default=default.strip() if eq else None,
             )
@@ -246,8 +248,8 @@ def _parse_returns(text: str, schema: str) -> tuple[SchemaReturn, ...]:
         head, _, name = part.rpartition(" ")
         if not head or not name.isidentifier():
             head, name = part, ""
-        kind, aliases, written = _parse_type(head.strip(), schema)
-        returns.append(SchemaReturn(type=kind, aliases=aliases, written=written, name=name))
+        kind, aliases, is_written = _parse_type(head.strip(), schema)
+        returns.append(SchemaReturn(type=kind, aliases=aliases, written=is_written, name=name))
     return tuple(returns)
 
 
@@ -270,18 +272,18 @@ def parse_schema(schema: str) -> OpSchema:
 
 
 def require_effects(extern: ExternDef, installed: str, symmetric: Collection[str] = ()) -> None:
-    """Compares a declared operator with the installed schema of its name, and with the arguments that its library has
-    registered as symmetric memory.
+    """Compares a declared operator with the installed schema of its name, and with the arguments that its
+    library has registered as symmetric memory.
 
-    A program may declare more effects than the schema (schemas omit some), never fewer. Raises NotSupportedError WIR919
-    if the installed operator writes or returns an argument without a declared effect, has other arguments, or requires
-    symmetric memory that is not declared.
+    A program may declare more effects than the schema (schemas omit some), never fewer. Raises
+    NotSupportedError WIR919 if the installed operator writes or returns an argument without a declared
+    effect, has other arguments, or requires symmetric memory that is not declared.
     """
     try:
-        found = parse_schema(installed)
+        own = parse_schema(installed)
     except SchemaError:
         return  # no program can declare such a schema either
-    why = _hidden_effect(parse_schema(extern.schema), found, ExternTag.MAY_ALIAS in extern.tags)
+    why = _hidden_effect(parse_schema(extern.schema), own, ExternTag.MAY_ALIAS in extern.tags)
     if not why and (missing := [name for name in symmetric if name not in extern.symmetric]):
         why = f"its argument {missing[0]} must be symmetric memory"
     if why:
@@ -294,11 +296,11 @@ def require_effects(extern: ExternDef, installed: str, symmetric: Collection[str
 
 def _hidden_effect(declared: OpSchema, installed: OpSchema, may_alias: bool) -> str:
     """The first effect that the declaration omits; '' if it omits none."""
-    known = {arg.name: arg for arg in declared.args}
-    if unknown := known.keys() - {arg.name for arg in installed.args}:
+    by_name = {arg.name: arg for arg in declared.args}
+    if unknown := by_name.keys() - {arg.name for arg in installed.args}:
         return f"it has no argument {sorted(unknown)[0]}"
     for arg in installed.args:
-        own = known.get(arg.name)
+        own = by_name.get(arg.name)
         if own is None and (arg.aliases or arg.default is None):
             return f"it has an argument {arg.name}"
         if own is not None and arg.written and not own.written:

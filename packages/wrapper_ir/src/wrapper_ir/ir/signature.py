@@ -1,11 +1,13 @@
-"""The calling convention of a program: the structure of the model's inputs and outputs, and how leaves map to `main`.
+"""The calling convention of a program: the structure of the model's inputs and outputs, and how leaves map to
+`main`.
 
-A program's `main` accepts and returns flat values. The signature maps the model's arguments to those values and its
-results to the model's output structure. It also lists effects on the caller's tensors: leaves that are written or
-reshaped, outputs that are inputs or views of them, tensors that wrap others. Every emitter builds the same callable
-from it (`wrapper_ir_runtime`). It is never pickled.
+A program's `main` accepts and returns flat values. The signature maps the model's arguments to those values
+and its results to the model's output structure. It also lists effects on the caller's tensors: leaves that
+are written or reshaped, outputs that are inputs or views of them, tensors that wrap others. Every emitter
+builds the same callable from it (`wrapper_ir_runtime`). It is never pickled.
 
-Leaves of the inputs are numbered depth first; the parts of unwrapped tensors follow, in the order of `unwraps`.
+Leaves of the inputs are numbered depth first; the parts of unwrapped tensors follow, in the order of
+`unwraps`.
 """
 
 from __future__ import annotations
@@ -73,8 +75,9 @@ class ParameterKind(enum.Enum):
 class Parameter:
     """A parameter of the model's function: calls may pass arguments as calls of the model do.
 
-    The first parameters correspond to the positional arguments in `Signature.inputs`, those named like a keyword there
-    to that keyword. The others were not passed at capture: a call may pass them only with the value `default`.
+    The first parameters correspond to the positional arguments in `Signature.inputs`, those named like a
+    keyword there to that keyword. The others were not passed at capture: a call may pass them only with the
+    value `default`.
     """
 
     name: str
@@ -86,7 +89,8 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticInput:
-    """An input leaf that capture specialized: a call must pass an equal value (`value` as a literal argument)."""
+    """An input leaf that capture specialized: a call must pass an equal value (`value` as a literal
+    argument)."""
 
     leaf: int
     value: Arg
@@ -96,9 +100,9 @@ class StaticInput:
 class SubclassSpec:
     """A class of tensors that wrap others (`__tensor_flatten__` and `__tensor_unflatten__` of torch).
 
-    `type_name` is `module:qualname`, `attributes` name the wrapped tensors, `context` is the class's own context (JSON in the
-    form of `wrapper_ir_runtime.subclasses`). `sizes` and `strides` are those of the wrapper,
-    in elements; None is a number that may differ between calls.
+    `type_name` is `module:qualname`, `attributes` name the wrapped tensors, `context` is the class's own
+    context (JSON in the form of `wrapper_ir_runtime.subclasses`). `sizes` and `strides` are those of the
+    wrapper, in elements; None is a number that may differ between calls.
     """
 
     type_name: str
@@ -123,8 +127,8 @@ class Unwrap:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SameTensor:
-    """Leaves that share memory which the program writes, with equal sizes, strides and offset; a call must pass them
-    like that. Only the first is bound to a parameter."""
+    """Leaves that share memory which the program writes, with equal sizes, strides and offset; a call must
+    pass them like that. Only the first is bound to a parameter."""
 
     leaves: tuple[int, ...]
 
@@ -141,8 +145,8 @@ class SharedLeaf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedStorage:
-    """Leaves that overlap in memory which the program writes: a call must pass tensors over one storage with these
-    windows. Parameter `param` of `main` is one-dimensional and spans the lowest to the highest element;
+    """Leaves that overlap in memory which the program writes: a call must pass tensors over one storage with
+    these windows. Parameter `param` of `main` is one-dimensional and spans the lowest to the highest element;
     `Signature.params` binds the leaf of the first window to it."""
 
     param: int
@@ -187,8 +191,8 @@ class ConstantOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputView:
-    """An output leaf with the window of result `index` of `main`, in the storage of input leaf `leaf`. The caller
-    receives a view of that input, so that the tensor library tracks writes to either."""
+    """An output leaf with the window of result `index` of `main`, in the storage of input leaf `leaf`. The
+    caller receives a view of that input, so that the tensor library tracks writes to either."""
 
     index: int
     leaf: int
@@ -196,8 +200,8 @@ class InputView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResultView:
-    """An output leaf with the window of result `index` of `main`, in the storage of result `base`: a separate view of
-    that result."""
+    """An output leaf with the window of result `index` of `main`, in the storage of result `base`: a separate
+    view of that result."""
 
     index: int
     base: int
@@ -227,7 +231,8 @@ class WriteBackKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteBack:
-    """A change of input leaf `leaf` by result `result` of `main` after the call. Write-backs happen in order."""
+    """A change of input leaf `leaf` by result `result` of `main` after the call. Write-backs happen in
+    order."""
 
     result: int
     leaf: int
@@ -243,8 +248,8 @@ class RandomSource(enum.Enum):
     GENERATOR = "generator"
     """The library's default generator of the device, which every call advances; seeding it repeats a call."""
     PHILOX = "philox"
-    """A seed and an offset, two parameters of `main` after `Signature.params`, and the advanced offset, its last result.
-    Reserved for accelerators: not captured or executed yet."""
+    """A seed and an offset, two parameters of `main` after `Signature.params`, and the advanced offset, its
+    last result. Reserved for accelerators: not captured or executed yet."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,11 +264,11 @@ class RandomState:
 class Signature:
     """The whole calling convention of an artifact.
 
-    `inputs` is a TUPLE of (args TUPLE, kwargs DICT); `params[i]` is the input leaf bound to `main`'s i-th parameter.
-    `outputs` is the structure of the results; `bindings[k]` defines output leaf k: equal bindings of tensors are one
-    object. `names` are readable names of the input leaves, for messages. `written` are the leaves whose elements `main`
-    changes; they must not overlap other leaves, except as listed in `same` and `shared`. Calls do not record autograd
-    history: a call that requires it raises an error.
+    `inputs` is a TUPLE of (args TUPLE, kwargs DICT); `params[i]` is the input leaf bound to `main`'s i-th
+    parameter. `outputs` is the structure of the results; `bindings[k]` defines output leaf k: equal bindings
+    of tensors are one object. `names` are readable names of the input leaves, for messages. `written` are the
+    leaves whose elements `main` changes; they must not overlap other leaves, except as listed in `same` and
+    `shared`. Calls do not record autograd history: a call that requires it raises an error.
     """
 
     inputs: TreeSpec

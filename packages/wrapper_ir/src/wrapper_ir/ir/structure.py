@@ -40,7 +40,7 @@ def operands(op: OpBase) -> tuple[Value, ...]:
 
 
 def is_used(value: Value, ops: Iterable[OpBase]) -> bool:
-    """Whether one of the ops uses the value."""
+    """Returns whether one of the ops uses the value."""
     return any(value in operands(op) for op in ops)
 
 
@@ -52,12 +52,12 @@ def exprs(op: OpBase) -> tuple[Expr, ...]:
     return tuple(out)
 
 
-def _exprs(held: object, out: list[Expr]) -> None:
-    if type(held) is tuple:
-        for item in held:
+def _exprs(content: object, out: list[Expr]) -> None:
+    if type(content) is tuple:
+        for item in content:
             _exprs(item, out)
-    elif isinstance(held, Expr):
-        out.append(held)
+    elif isinstance(content, Expr):
+        out.append(content)
 
 
 def map_values(
@@ -66,8 +66,8 @@ def map_values(
     define: Callable[[Value], Value] | None = None,
     expr: Callable[[Expr], Expr] | None = None,
 ) -> OpT:
-    """`op` with every operand replaced by `use(operand)` and, if given, every result by `define(result)` and every
-    expression by `expr(expression)`; without `expr`, the values in expressions are operands."""
+    """`op` with every operand replaced by `use(operand)` and, if given, every result by `define(result)` and
+    every expression by `expr(expression)`; without `expr`, the values in expressions are operands."""
     spec = op_spec(type(op))
     change = expr or (lambda e: map_expr_values(e, use))
     changes = {f.name: _map(f.get(op), use, change) for f in spec.inputs}
@@ -77,18 +77,18 @@ def map_values(
     return replace(op, **changes)
 
 
-def _map(held: object, use: Callable[[Value], Value], change: Callable[[Expr], Expr]) -> object:
-    if type(held) is Value:
-        return use(held)
-    if type(held) is tuple:
-        return tuple([_map(item, use, change) for item in held])
-    return change(held) if isinstance(held, Expr) else held
+def _map(content: object, use: Callable[[Value], Value], change: Callable[[Expr], Expr]) -> object:
+    if type(content) is Value:
+        return use(content)
+    if type(content) is tuple:
+        return tuple([_map(item, use, change) for item in content])
+    return change(content) if isinstance(content, Expr) else content
 
 
 def map_function(
     function: Function, value: Callable[[Value], Value], expr: Callable[[Expr], Expr] | None = None
 ) -> Function:
-    """`function` with every value, where it is defined and where it is used, replaced by `value(old)`; `expr` as in
+    """Returns `function` with every value, in definitions and uses, replaced by `value(old)`; `expr` is as in
     `map_values`."""
     params = tuple(dataclasses.replace(p, value=value(p.value)) for p in function.params)
     body = tuple(map_values(op, value, value, expr) for op in function.body)
@@ -106,8 +106,8 @@ def callees(op: OpBase) -> tuple[str, ...]:
     """Names of the program's functions that `op` calls."""
     out: list[str] = []
     for field in op_spec(type(op)).callees:
-        held = field.get(op)
-        out += held if type(held) is tuple else (str(held),)
+        value = field.get(op)
+        out += value if type(value) is tuple else (str(value),)
     return tuple(out)
 
 
@@ -118,8 +118,8 @@ def callee_name(op: OpBase) -> str:
 
 
 def callees_first(name: str, functions: Mapping[str, Function], is_done: Callable[[str], bool]) -> list[str]:
-    """A function and those that it calls, directly or not, each after its callees; those that are done, and their callees, are left
-    out. Calls may nest deeper than the stack of Python."""
+    """A function and those that it calls, directly or not, each after its callees; those that are done, and
+    their callees, are left out. Calls may nest deeper than the stack of Python."""
     order: list[str] = []
     started: set[str] = set()
     waiting = [(name, False)]

@@ -3,12 +3,13 @@
 A *storage* is bytes on one device with one lifetime; a *tensor* is a typed strided window on a storage.
 The two are different types on purpose: a planner moves storages, kernels see tensors.
 
-Sparse tensors (no strides, no storage), quantised tensors (`torch.quint8`, `qint8`, `qint32`: a scale and a zero point
-beside the elements) and nested tensors (parts of several sizes) have no type here. Capture refuses them as parameters,
-buffers, intermediate values and arguments (FE305), except sparse arguments that a model ignores or returns, and refuses
-packed quantised weights of a library (FE102). `torch.compile` unwraps jagged tensors; torch.export cannot. A call
-refuses all of them as arguments (WIR926). Quantised models that compute with integers and scales as plain tensors are
-captured. Operators may name a sparse layout as an argument (`Layout`).
+Sparse tensors (no strides, no storage), quantised tensors (`torch.quint8`, `qint8`, `qint32`: a scale and a
+zero point beside the elements) and nested tensors (parts of several sizes) have no type here. Capture refuses
+them as parameters, buffers, intermediate values and arguments (FE305), except sparse arguments that a model
+ignores or returns, and refuses packed quantised weights of a library (FE102). `torch.compile` unwraps jagged
+tensors; torch.export cannot. A call refuses all of them as arguments (WIR926). Quantised models that compute
+with integers and scales as plain tensors are captured. Operators may name a sparse layout as an argument
+(`Layout`).
 """
 
 from __future__ import annotations
@@ -177,8 +178,8 @@ class MemoryKind(enum.Enum):
 class MemorySpace:
     """A memory space. Memory of a process group names the group and a deterministic allocation id.
 
-    Processes of the group access symmetric memory directly. Registered memory is known to the communicator of the group,
-    which then skips staging copies.
+    Processes of the group access symmetric memory directly. Registered memory is known to the communicator of
+    the group, which then skips staging copies.
 
     Text: `pinned`, `symmetric("0", 3)`, `registered("0", 4)`.
     """
@@ -196,16 +197,17 @@ _DEFAULT_SPACE = MemorySpace()
 MAX_RANK = 256
 """Upper bound on the rank of tensors in programs that are read from files."""
 DEFAULT_ALIGNMENT = 64
-"""Default alignment of storages in bytes: that of torch's host allocator (`c10::gAlignment`). Device allocators
-guarantee more."""
+"""Default alignment of storages in bytes: that of torch's host allocator (`c10::gAlignment`). Device
+allocators guarantee more."""
 
 
 @dataclass(frozen=True, slots=True)
 class StorageType:
-    """`nbytes` bytes on `device` at an address that is a multiple of `alignment` bytes, without an element type.
+    """`nbytes` bytes on `device` at an address that is a multiple of `alignment` bytes, without an element
+    type.
 
-    The text omits an alignment of 64 bytes for allocations, of 1 byte for parameters (any storage), and for slots the
-    alignment derived from pool and offset.
+    The text omits an alignment of 64 bytes for allocations, of 1 byte for parameters (any storage), and for
+    slots the alignment derived from pool and offset.
 
     Text: `storage(1024)`, `storage(s0*256, pinned align(16)) @cuda:0`.
     """
@@ -220,12 +222,12 @@ class StorageType:
 
     @property
     def is_symmetric(self) -> bool:
-        """Whether the memory is shared by the processes of a group."""
+        """Returns whether the memory is shared by the processes of a group."""
         return self.space.kind is MemoryKind.SYMMETRIC
 
     @property
     def is_group_memory(self) -> bool:
-        """Whether the memory is symmetric or registered: all calls share the memory of its id."""
+        """Returns whether the memory is symmetric or registered: all calls share the memory of its id."""
         return self.space.kind in (MemoryKind.SYMMETRIC, MemoryKind.REGISTERED)
 
 
@@ -251,7 +253,8 @@ class ScalarType:
 
 @dataclass(frozen=True, slots=True)
 class TupleType:
-    """The nested result of an operator with several outputs. Only `Unpack` and `Drop` accept it. Text: `results`."""
+    """The nested result of an operator with several outputs. Only `Unpack` and `Drop` accept it. Text:
+    `results`."""
 
     syntax: ClassVar[str] = "results"
     device: ClassVar[None] = None

@@ -20,8 +20,8 @@ else:
 class Value(Generic[T_co]):
     """An immutable SSA value: a name, unique in its function (constants: in the program), and a type.
 
-    Ops refer to values, never to names. Values with equal names and types are equal. `Value[TensorType]` is a tensor;
-    `Value` may have any type.
+    Ops refer to values, never to names. Values with equal names and types are equal. `Value[TensorType]` is a
+    tensor; `Value` may have any type.
     """
 
     __slots__ = ("_hash", "name", "type")
@@ -56,22 +56,22 @@ class Value(Generic[T_co]):
 
 
 def is_tensor(x: object) -> TypeGuard[Value[TensorType]]:
-    """Whether `x` is a tensor value."""
+    """Returns whether `x` is a tensor value."""
     return isinstance(x, Value) and isinstance(x.type, TensorType)
 
 
 def is_scalar(x: object) -> TypeGuard[Value[ScalarType]]:
-    """Whether `x` is a scalar value."""
+    """Returns whether `x` is a scalar value."""
     return isinstance(x, Value) and isinstance(x.type, ScalarType)
 
 
 def is_storage(x: object) -> TypeGuard[Value[StorageType]]:
-    """Whether `x` is a storage value."""
+    """Returns whether `x` is a storage value."""
     return isinstance(x, Value) and isinstance(x.type, StorageType)
 
 
 def is_results(x: object) -> TypeGuard[Value[TupleType]]:
-    """Whether `x` is the nested result of an operator."""
+    """Returns whether `x` is the nested result of an operator."""
     return isinstance(x, Value) and isinstance(x.type, TupleType)
 
 

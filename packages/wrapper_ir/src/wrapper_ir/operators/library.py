@@ -32,12 +32,13 @@ _NAMED = LIBRARIES | {"c10d", "fsdp", "higher_order", "profiler", "rngprims", "s
 """Namespaces whose operators are known by name: none rebinds an argument, except `REBINDING`."""
 
 _KEEPING = """
-    aten::_adaptive_avg_pool2d aten::addbmm aten::addmm aten::addmv aten::avg_pool2d aten::avg_pool3d aten::baddbmm
-    aten::bmm aten::convolution aten::convolution_backward aten::gather aten::grid_sampler_2d aten::index_select
-    aten::max_pool2d_with_indices aten::mm aten::mv aten::native_group_norm aten::native_layer_norm
-    aten::_scaled_dot_product_cudnn_attention aten::_scaled_dot_product_efficient_attention
-    aten::_scaled_dot_product_flash_attention aten::_scaled_dot_product_flash_attention_for_cpu
-    mkl::_mkl_linear mkldnn::_convolution_pointwise mkldnn::_linear_pointwise
+    aten::_adaptive_avg_pool2d aten::addbmm aten::addmm aten::addmv aten::avg_pool2d aten::avg_pool3d
+    aten::baddbmm aten::bmm aten::convolution aten::convolution_backward aten::gather aten::grid_sampler_2d
+    aten::index_select aten::max_pool2d_with_indices aten::mm aten::mv aten::native_group_norm
+    aten::native_layer_norm aten::_scaled_dot_product_cudnn_attention
+    aten::_scaled_dot_product_efficient_attention aten::_scaled_dot_product_flash_attention
+    aten::_scaled_dot_product_flash_attention_for_cpu mkl::_mkl_linear mkldnn::_convolution_pointwise
+    mkldnn::_linear_pointwise
 """
 _KEEPS_DTYPE = frozenset(_KEEPING.split())
 """Operators without overload whose first result has their first argument's floating-point dtype."""
@@ -52,7 +53,7 @@ def rebinds(name: str) -> bool:
 
 def may_rebind(name: str) -> bool:
     """Returns whether this operator, or the one that it runs, is unknown and may rebind its arguments."""
-    return any(called.partition("::")[0] not in _NAMED for called in called_names(name))
+    return any(operator.partition("::")[0] not in _NAMED for operator in called_names(name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,8 +80,8 @@ WAITING = frozenset(f"{NAMESPACE}::{name}" for name in _WAITING.split())
 processes (`sync_remote_blocks` in `CUDASymmetricMemoryOps.cu`). The other operators put, get and signal."""
 
 _WORKSPACE = """
-    _low_contention_all_gather _low_contention_reduce_scatter fused_all_gather_matmul fused_all_gather_scaled_matmul
-    fused_matmul_reduce_scatter fused_scaled_matmul_reduce_scatter
+    _low_contention_all_gather _low_contention_reduce_scatter fused_all_gather_matmul
+    fused_all_gather_scaled_matmul fused_matmul_reduce_scatter fused_scaled_matmul_reduce_scatter
 """
 WORKSPACE = frozenset(f"{NAMESPACE}::{name}" for name in _WORKSPACE.split())
 """Operators that accept any memory and communicate through torch's symmetric workspace of the group, which
@@ -106,7 +106,7 @@ reuse, and torch refuses to resize its storage."""
 
 def _looked_up(table: Mapping[str, tuple[str, ...]], schema: ir.OpSchema) -> tuple[str, ...]:
     """Returns the schema's tensor arguments that a table lists for the operator, or the one it runs."""
-    names = {n for called in called_names(schema.name) for n in table.get(called.partition(".")[0], ())}
+    names = {n for operator in called_names(schema.name) for n in table.get(operator.partition(".")[0], ())}
     return tuple(a.name for a in schema.args if a.name in names and a.is_tensor) if names else ()
 
 
@@ -122,12 +122,12 @@ def needs_multicast(name: str) -> bool:
 
 def uses_workspace(schema: ir.OpSchema) -> bool:
     """Returns whether an operator communicates through symmetric memory other than its arguments."""
-    return any(called.partition(".")[0] in WORKSPACE for called in called_names(schema.name))
+    return any(operator.partition(".")[0] in WORKSPACE for operator in called_names(schema.name))
 
 
 def waits_for_all(schema: ir.OpSchema) -> bool:
     """Returns whether an operator completes for all processes when it completes for this one."""
-    return any(called.partition(".")[0] in WAITING for called in called_names(schema.name))
+    return any(operator.partition(".")[0] in WAITING for operator in called_names(schema.name))
 
 
 def gives_up(schema: ir.OpSchema) -> tuple[str, ...]:

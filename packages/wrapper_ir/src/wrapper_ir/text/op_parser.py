@@ -222,8 +222,8 @@ class OpParser(ir.AtomParser):
     def results(self, types: Sequence[ir.Type]) -> tuple[ir.Value, ...]:
         """Defines all results of the line."""
         self._count(len(types))
-        named = enumerate(zip(self._results, types, strict=True))
-        return tuple([self.define(name, type, self._start + 2 * n) for n, (name, type) in named])
+        pairs = enumerate(zip(self._results, types, strict=True))
+        return tuple([self.define(name, type, self._start + 2 * n) for n, (name, type) in pairs])
 
     def _count(self, count: int) -> None:
         if len(self._results) != count:

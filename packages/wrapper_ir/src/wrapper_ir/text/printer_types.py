@@ -103,5 +103,5 @@ class TypePrinter:
         """Returns positional arguments, then `name=argument`, separated by commas."""
         if not kwargs:
             return self.args(args)
-        named = [f"{plain_name(name)}={self.arg(arg)}" for name, arg in kwargs]
-        return ", ".join([*map(self.arg, args), *named])
+        keywords = [f"{plain_name(name)}={self.arg(arg)}" for name, arg in kwargs]
+        return ", ".join([*map(self.arg, args), *keywords])

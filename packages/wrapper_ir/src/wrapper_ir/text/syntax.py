@@ -136,10 +136,10 @@ def _parts(template: str, fields: Mapping[str, ir.FieldSpec], cls: type) -> list
     at = 0
     while match := _PART.match(template, at):
         at = match.end()
-        opening, items, style, named, name, form, like, mark, text = match.groups()
+        opening, items, style, by_name, name, form, like, mark, text = match.groups()
         if items and fields[items].shape in (ir.Shape.MANY, ir.Shape.NAMED):
             parts.append(
-                _call(fields[items], fields[named]) if named else _items(fields[items], opening[0], style)
+                _call(fields[items], fields[by_name]) if by_name else _items(fields[items], opening[0], style)
             )
         elif items:  # a single item in brackets
             parts.append(literal(opening[0]))

@@ -156,17 +156,17 @@ def _parameters(signature: ir.Signature) -> Iterator[Finding]:
         yield "WIR109", "parameters stand in the order positional, any, keyword"
     positional, keywords = signature.inputs.children
     by_position = [p for p in signature.parameters if p.kind is not ir.ParameterKind.KEYWORD]
-    passed = {p.name for p in by_position[: len(positional.children)]}
+    first = {p.name for p in by_position[: len(positional.children)]}
     keys = {json.loads(key) for key in keywords.keys}
-    if signature.parameters and passed & keys:
-        yield "WIR109", f"{sorted(passed & keys)} are given by position and by keyword"
+    if signature.parameters and first & keys:
+        yield "WIR109", f"{sorted(first & keys)} are given by position and by keyword"
     hidden = {p.name for p in by_position if p.kind is ir.ParameterKind.POSITIONAL} & keys
     if not all(isinstance(key, str) for key in keys):
         yield "WIR109", "a keyword is not a string"
     if hidden:
         yield "WIR109", f"{sorted(hidden)} cannot be given by keyword"
     for parameter in signature.parameters:
-        if parameter.required and parameter.name not in passed | keys:
+        if parameter.required and parameter.name not in first | keys:
             yield "WIR109", f"{parameter.name!r} is required, and was not given at capture"
 
 

@@ -25,7 +25,7 @@ _RULES = {
     "WIR115": "random numbers are drawn on a device that is not declared, or the other way round",
     "WIR116": "a fixed value is not a literal",
     "WIR117": "a field contains an object of another type: a bool for an int, a list for a tuple",
-    "WIR118": "a leaf or a parameter is declared twice as written, as shared, or as written back in the same way",
+    "WIR118": "a leaf or a parameter is declared twice: written, shared, or written back in the same way",
 }
 
 SIGNATURE_RULES: Mapping[str, Rule] = MappingProxyType(

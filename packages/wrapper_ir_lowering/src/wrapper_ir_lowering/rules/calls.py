@@ -69,7 +69,8 @@ def _check_apart(
     path: tuple[int | str, ...],
     state: FunctionState,
 ) -> Iterator[Step]:
-    """Checks a result that its schema declares as new; operands that are gone by now have other memory by then."""
+    """Checks a result that its schema declares as new; operands that are gone by now have other memory by
+    then."""
     if ir.is_tensor(value) and state.program.options.check_results:
         operands = tuple(v for v in apart_operands(operator, op, path) if state.is_alive(v))
         if operands:

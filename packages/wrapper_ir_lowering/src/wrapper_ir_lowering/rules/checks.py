@@ -113,7 +113,8 @@ def assert_finite(op: ir.AssertFinite, state: FunctionState) -> Iterator[Step]:
 
 
 def _checked_next(body: Sequence[ir.Op], position: int, value: ir.Value) -> bool:
-    """Whether the ops after `position` check the declared layout of `value` before anything uses it."""
+    """Returns whether the ops after `position` check the declared layout of `value` before anything uses
+    it."""
     for op in body[position + 1 : position + _NEAR]:
         if isinstance(op, ir.AssertLayout) and value in op.tensors:
             type = value.type

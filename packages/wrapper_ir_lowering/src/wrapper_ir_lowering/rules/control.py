@@ -82,7 +82,7 @@ def while_loop(op: ir.WhileLoop, state: FunctionState) -> Iterator[Step]:
 
 
 def _fresh_returns(function: ir.Function, state: FunctionState) -> tuple[bool, ...]:
-    """Whether each result of a function surely has a storage that nothing else shares."""
+    """Returns whether each result of a function surely has a storage that nothing else shares."""
     aliasing = state.program.analyses.aliasing(function)
     shared: set[ir.Value] = set()
     fresh: list[bool] = []

@@ -12,7 +12,7 @@ from wrapper_ir_lowering.steps.base import StepBase, Stream
 
 
 class Given(enum.Enum):
-    """How an argument is passed: by position, by keyword, or not at all."""
+    """Forms of an argument: by position, by keyword, or omitted."""
 
     POSITION = "position"
     KEYWORD = "keyword"
@@ -32,7 +32,7 @@ class Argument:
     value: ir.Arg
     given: Given
     is_default: bool
-    """Whether the value is the schema's default."""
+    """True if the value is the schema's default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

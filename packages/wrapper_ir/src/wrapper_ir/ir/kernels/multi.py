@@ -54,7 +54,8 @@ class MultiKernel:
     kind: ClassVar[str] = "multi"
     on_host: ClassVar[bool] = False
     syntax: ClassVar[str] = (
-        "kernel multi {name:reference} choose {choice} ({params})< over({grid_params:name})><| variants({variants:rows})>"
+        "kernel multi {name:reference} choose {choice} ({params})"
+        "< over({grid_params:name})><| variants({variants:rows})>"
     )
 
     name: str

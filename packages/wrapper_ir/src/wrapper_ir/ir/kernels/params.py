@@ -21,7 +21,7 @@ class ParamKind(enum.Enum):
 
     @property
     def takes_tensor(self) -> bool:
-        """Whether the launch passes a tensor."""
+        """Returns whether the launch passes a tensor."""
         return self is not ParamKind.SCALAR
 
 
@@ -40,12 +40,12 @@ class Access(enum.Enum):
 
     @property
     def reads(self) -> bool:
-        """Whether the kernel may read contents from before the launch."""
+        """Returns whether the kernel may read contents from before the launch."""
         return self in (Access.READ, Access.READWRITE)
 
     @property
     def writes(self) -> bool:
-        """Whether the kernel may write."""
+        """Returns whether the kernel may write."""
         return self in (Access.WRITE, Access.READWRITE)
 
 

@@ -57,7 +57,8 @@ class TritonKernel(ExactConstants):
     kind: ClassVar[str] = "triton"
     on_host: ClassVar[bool] = False
     syntax: ClassVar[str] = (
-        "kernel triton {name:reference} entry {entry} ({params})<| order({order:name})><| constants({constants})>"
+        "kernel triton {name:reference} entry {entry} ({params})<| order({order:name})>"
+        "<| constants({constants})>"
         "<| configs({configs:rows})><| grid({grid})>< over({grid_params:name})><| derive({derive})>"
         "<| options({options})><| restore({restore:name})><| reset({reset:name})><| hints({size_hints})>"
         "<| heuristic {heuristic}><| {cooperative}><| multiprocessors({multiprocessors})>"

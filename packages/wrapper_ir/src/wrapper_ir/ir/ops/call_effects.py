@@ -63,9 +63,9 @@ class _Access(NamedTuple):
 
 def _access(args: Args, kwargs: Kwargs, info: ExternInfo) -> _Access:
     access = _Access([], [], [])
-    named = info.named
+    by_name = info.named
     bound = [*zip(info.schema.args, args, strict=False)]
-    bound += [(named[k], v) for k, v in kwargs if k in named]
+    bound += [(by_name[k], v) for k, v in kwargs if k in by_name]
     for declared, arg in bound:
         values = values_in(arg, [])
         if not values:
@@ -168,8 +168,8 @@ def call_effects(results: Values, args: Args, functions: Sequence[str], context:
     callees = [context.summary(name) for name in functions]
     fresh, aliases, may_alias = _call_results(results, args, callees)
     return Effects(
-        reads=_touched(args, callees, written=False),
-        writes=_touched(args, callees, written=True),
+        reads=_touched(args, callees, writes=False),
+        writes=_touched(args, callees, writes=True),
         fresh=fresh,
         aliases=aliases,
         may_alias=may_alias,
@@ -178,13 +178,13 @@ def call_effects(results: Values, args: Args, functions: Sequence[str], context:
     )
 
 
-def _touched(args: Args, callees: list[FunctionSummary], *, written: bool) -> Values:
+def _touched(args: Args, callees: list[FunctionSummary], *, writes: bool) -> Values:
     """Returns the tensor arguments and constants that any of the callees writes, or else reads."""
     values: dict[Value, None] = {}
     for callee in callees:
-        positions = callee.written_params if written else callee.read_params
+        positions = callee.written_params if writes else callee.read_params
         values.update(dict.fromkeys(values_at(args, positions)))
-        values.update(dict.fromkeys(callee.written_constants if written else callee.read_constants))
+        values.update(dict.fromkeys(callee.written_constants if writes else callee.read_constants))
     return tuple(values)
 
 

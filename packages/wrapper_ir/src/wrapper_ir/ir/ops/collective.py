@@ -41,7 +41,8 @@ class CollectiveStart(OpBase):
     """
 
     syntax: ClassVar[str] = (
-        "{results} = collective {target}({args}, {kwargs}) group({group})< stream({stream})>< : {results:type}>"
+        "{results} = collective {target}({args}, {kwargs}) group({group})< stream({stream})>"
+        "< : {results:type}>"
     )
 
     target: OperatorName

@@ -31,7 +31,7 @@ class DebugPhase(enum.Enum):
 
     @property
     def is_launch(self) -> bool:
-        """Whether the phase is before or after a launch."""
+        """Returns whether the phase is before or after a launch."""
         return self in (DebugPhase.BEFORE, DebugPhase.AFTER)
 
 

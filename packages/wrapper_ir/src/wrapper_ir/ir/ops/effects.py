@@ -160,9 +160,7 @@ def _values(op: object, fields: Iterable[str]) -> tuple[Value, ...]:
 
 
 def _pairs(op: object, pairs: NamePairs) -> Pairs:
-    return tuple(
-        [(r, s) for left, right in pairs for r in _values(op, (left,)) for s in _values(op, (right,))]
-    )
+    return tuple([(r, s) for lhs, rhs in pairs for r in _values(op, (lhs,)) for s in _values(op, (rhs,))])
 
 
 def reads(*fields: str) -> EffectSpec:

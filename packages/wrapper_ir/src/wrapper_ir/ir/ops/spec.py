@@ -186,8 +186,10 @@ def _shape(hint: object) -> tuple[Shape, object]:
     """Returns the shape of an annotation, and the annotation of one element."""
     origin, args = get_origin(hint), get_args(hint)
     if origin is tuple and len(args) == 2 and args[1] is ...:
-        named = get_origin(args[0]) is tuple and len(get_args(args[0])) == 2 and get_args(args[0])[0] is str
-        return (Shape.NAMED, get_args(args[0])[1]) if named else (Shape.MANY, args[0])
+        is_named = (
+            get_origin(args[0]) is tuple and len(get_args(args[0])) == 2 and get_args(args[0])[0] is str
+        )
+        return (Shape.NAMED, get_args(args[0])[1]) if is_named else (Shape.MANY, args[0])
     if origin in (types.UnionType, Union) and len(args) == 2 and args[1] is type(None):
         return Shape.OPTIONAL, args[0]
     return Shape.ONE, hint

@@ -14,14 +14,14 @@ from wrapper_ir.escapes import printable
 from wrapper_ir.support.quoting.names import Namer, ascii_identifier
 
 _WORDS = """
-alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class co_await
-co_return co_yield compl concept const const_cast consteval constexpr constinit continue contract_assert decltype
-default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long
-mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
-reinterpret_cast requires return short signed sizeof static static_assert static_cast struct switch template this
-thread_local throw true try typedef typeid typename typeof union unsigned using virtual void volatile wchar_t while
-xor xor_eq
-assert defined errno linux main restrict std unix
+alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t char8_t class
+co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue
+contract_assert decltype default delete do double dynamic_cast else enum explicit export extern false float
+for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq
+private protected public register reinterpret_cast requires return short signed sizeof static static_assert
+static_cast struct switch template this thread_local throw true try typedef typeid typename typeof union
+unsigned using virtual void volatile wchar_t while xor xor_eq assert defined errno linux main restrict std
+unix
 """
 _RESERVED = frozenset(_WORDS.split())
 """Keywords up to C++26, alternative tokens, and predefined macros and names."""
@@ -54,9 +54,9 @@ class _CppNamer(Namer):
         return super().__call__(f"v{name}" if name[0] == "_" else name)
 
 
-def cpp_names(taken: Iterable[str] = ()) -> Namer:
-    """Returns a namer for a translation unit or a function; `taken` are names that the emitter uses."""
-    return _CppNamer(_is_reserved, taken)
+def cpp_names(names: Iterable[str] = ()) -> Namer:
+    """Returns a namer for a translation unit or a function; `names` are those that the emitter uses."""
+    return _CppNamer(_is_reserved, names)
 
 
 def _octal(c: str) -> str:

@@ -18,11 +18,11 @@ def ascii_identifier(text: str) -> str:
 
 
 class Namer:
-    """Creates identifiers that differ from each other, from `taken` and from reserved names."""
+    """Creates identifiers that differ from each other, from `names` and from reserved names."""
 
-    def __init__(self, is_reserved: Callable[[str], bool], taken: Iterable[str] = ()) -> None:
+    def __init__(self, is_reserved: Callable[[str], bool], names: Iterable[str] = ()) -> None:
         self._is_reserved = is_reserved
-        self._taken = set(taken)
+        self._taken = set(names)
         self._numbers: dict[str, int] = {}
 
     def __call__(self, wish: str) -> str:

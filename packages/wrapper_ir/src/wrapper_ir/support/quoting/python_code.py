@@ -36,9 +36,9 @@ def python_identifier(text: str) -> str:
     return f"{name}_" if _is_reserved(name) else name
 
 
-def python_names(taken: Iterable[str] = ()) -> Namer:
-    """Returns a namer for a module or a function; `taken` are the names that the emitter uses there."""
-    return Namer(_is_reserved, taken)
+def python_names(names: Iterable[str] = ()) -> Namer:
+    """Returns a namer for a module or a function; `names` are those that the emitter uses there."""
+    return Namer(_is_reserved, names)
 
 
 def _is_reserved(name: str) -> bool:

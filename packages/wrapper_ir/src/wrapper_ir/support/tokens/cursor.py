@@ -169,11 +169,11 @@ class Cursor:
         self.at += 1
         return entry
 
-    def unknown(self, what: str, known: Collection[str], index: int | None = None) -> NoReturn:
+    def unknown(self, what: str, choices: Collection[str], index: int | None = None) -> NoReturn:
         """Raises ParseError WIR503 for an unknown word, with the nearest known word as a hint."""
         token = self.tokens[self.at if index is None else index]
         if kind_of(token) != "NAME":
             self.unexpected(what)
-        near = difflib.get_close_matches(token[:_SHOWN], known, 1)
-        hint = f"did you mean `{near[0]}`?" if near else f"one of {', '.join(sorted(known))}"
+        near = difflib.get_close_matches(token[:_SHOWN], choices, 1)
+        hint = f"did you mean `{near[0]}`?" if near else f"one of {', '.join(sorted(choices))}"
         self.fail("WIR503", f"unknown {what} `{token[:_SHOWN]}`", index, hint=hint)

@@ -83,10 +83,10 @@ class Collectives(Check):
             self.report("WIR038", f"{op.target} has no result", position)
         self.group(position, op)
         effects = self.effects[position]
-        written = {*effects.writes, *op.results}
+        writes = {*effects.writes, *op.results}
         for result in op.results:
             tensors = [result, *(v for r, v in effects.holds if r is result)]
-            uses = tuple(_Use(v, result.name, position, v in written) for v in tensors)
+            uses = tuple(_Use(v, result.name, position, v in writes) for v in tensors)
             self.in_flight[result.name] = uses
             self.started[result.name] = position
             for use in uses:

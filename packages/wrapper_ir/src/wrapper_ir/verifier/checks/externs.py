@@ -57,8 +57,8 @@ class Externs(Check):
             return
         if any(rebinds(name) for name in called_names(op.target)):
             message = (
-                f"{op.target} changes the memory or layout of its argument, or reads outside of it, without a "
-                "check: use view, resize_storage or set_storage"
+                f"{op.target} changes the memory or layout of its argument, or reads outside of it, "
+                "without a check: use view, resize_storage or set_storage"
             )
             self.report("WIR282", message, position)
         self.arguments(position, op, info)

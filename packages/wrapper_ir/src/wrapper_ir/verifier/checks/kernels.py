@@ -116,8 +116,8 @@ class Kernels(Check):
         def message() -> str:
             place = f" {shown(pointer.offset)} bytes after %{pointer.base.name}, which is"
             place = "" if pointer.base is value else place
-            wanted = f"at a multiple of {divisor}"
-            return f"@{kernel} takes %{value.name} to be {wanted}, it is{place} {pointer.known}"
+            rule = f"at a multiple of {divisor}"
+            return f"@{kernel} takes %{value.name} to be {rule}, it is{place} {pointer.known}"
 
         if pointer.known.modulus % divisor:
             address = pointer.address

@@ -60,12 +60,12 @@ class Lifetimes(Check):
     def op(self, position: int, op: ir.Op) -> None:
         if op.__class__ is ir.Free:
             return
-        dropped, roots, gone = self.dropped, self.roots, self.gone
+        dropped, roots, ends = self.dropped, self.roots, self.gone
         for value in self.facts.scanned[position][0]:
             if value.name in dropped:
                 self.report("WIR061", f"%{value.name} was dropped by op {dropped[value.name]}", position)
             for root in roots.get(value, NO_ROOTS):
-                if root in gone:
+                if root in ends:
                     self.after_end(position, value, root)
 
     def after_end(self, position: int, value: ir.Value, root: ir.Value) -> None:

@@ -41,9 +41,9 @@ class _Rules(NamedTuple):
 def _rules(analyses: Analyses) -> _Rules:
     rules: dict[str, _Rule] = {}
     for name, info in analyses.extern_info.items():
-        needed, refused = frozenset(info.extern.symmetric), frozenset(gives_up(info.schema))
-        if needed or refused:
-            rules[name] = _Rule(info, needed, refused)
+        required, refused = frozenset(info.extern.symmetric), frozenset(gives_up(info.schema))
+        if required or refused:
+            rules[name] = _Rule(info, required, refused)
     return _Rules(rules, any(True for _ in analyses.program.ops_of(ir.EnterMemoryPool)))
 
 
