@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.export import Dim
+from torch.export import AdditionalInputs, Dim, ShapesCollection
 
 import cpp_wrapper
 import fx_converter
@@ -200,6 +200,49 @@ def test_reductions_that_need_elements(name: str) -> None:
         same(run, model, 2, 5)
         with pytest.raises(ExecutionError, match="WIR920"):
             pytest.fail(f"gives {run(series(0, 3))}")
+
+
+def _collection(x: Tensor) -> Any:
+    shapes: Any = ShapesCollection()  # type: ignore[no-untyped-call]  # torch leaves it so
+    shapes[x] = {0: Dim.DYNAMIC(min=0)}
+    return shapes
+
+
+def _inputs(x: Tensor) -> Any:
+    inputs: Any = AdditionalInputs()  # type: ignore[no-untyped-call]  # torch leaves it so
+    inputs.add((series(0, 3),))
+    inputs.add((series(7, 3),))
+    return inputs
+
+
+SPELLINGS: dict[str, Callable[[Tensor], Any]] = {
+    "dynamic": lambda x: ({0: Dim.DYNAMIC(min=0)},),
+    "auto": lambda x: ({0: Dim.AUTO(min=0, max=64)},),
+    "by name": lambda x: {"x": (Dim.DYNAMIC(min=0), 3)},
+    "collection": _collection,
+    "inputs": _inputs,
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_shapes_that_ask_for_empty_sizes(spelling: str) -> None:
+    def model(x: Tensor) -> Any:
+        return x + 1, x.sum(0), LINEAR(x)
+
+    x = series(5, 3)
+    artifact = capture(model, (x,), dynamic_shapes=SPELLINGS[spelling](x))
+    for run in runs_of(artifact).values():
+        same(run, model, 0, 1, 5, 7)
+
+
+def test_shapes_that_do_not_ask_for_empty_sizes() -> None:
+    x = series(5, 3)
+    inputs: Any = AdditionalInputs()  # type: ignore[no-untyped-call]  # torch leaves it so
+    inputs.add((series(7, 3),))
+    for shapes in (({0: Dim.DYNAMIC(min=1)},), ({0: Dim.DYNAMIC},), ({0: ROWS},), inputs):
+        artifact = capture(lambda x: x + 1, (x,), dynamic_shapes=shapes)
+        with pytest.raises(ExecutionError, match="WIR920"):
+            py_wrapper.compile(artifact)(series(0, 3))
 
 
 def test_the_refusal_names_the_option() -> None:

@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.export.combinations import traced_combinations
-from inductor_frontend.export.empty_sizes import layouts_of_empty_tensors
+from inductor_frontend.export.empty_sizes import layouts_of_empty_tensors, with_empty_sizes
 from inductor_frontend.export.exported import export_model
 from inductor_frontend.export.mixed_up import refuse_mixed_up
 from inductor_frontend.export.torch_export import any_size
@@ -41,7 +41,7 @@ def eager_run(
     CaptureError (FE1nn), FE109 for arguments that are tensor subclasses or share memory that the model
     writes.
     """
-    options = options or CaptureOptions()
+    options = with_empty_sizes(options or CaptureOptions(), dynamic_shapes, args, kwargs)
     refuse_mixed_up(model)
     layouts = layouts_of_empty_tensors() if options.empty_sizes else nullcontext()
     with capture_session(options), sized_writes(), traced_combinations(), layouts:

@@ -18,7 +18,7 @@ from inductor_frontend.devices.targets import capture_target
 from inductor_frontend.eager import eager_run
 from inductor_frontend.errors import CaptureError, HookError
 from inductor_frontend.export.combinations import traced_combinations
-from inductor_frontend.export.empty_sizes import layouts_of_empty_tensors
+from inductor_frontend.export.empty_sizes import layouts_of_empty_tensors, with_empty_sizes
 from inductor_frontend.export.exported import export_model
 from inductor_frontend.export.mixed_up import refuse_mixed_up
 from inductor_frontend.export.state_names import StateNames, state_names
@@ -72,7 +72,7 @@ def capture(
 
     Raises CaptureError (FE1nn), HookError (FE2nn), ConversionError (FE3nn).
     """
-    options = options or CaptureOptions()
+    options = with_empty_sizes(options or CaptureOptions(), dynamic_shapes, args, kwargs or {})
     warn_ignored(set_in_process(options))
     refuse_mixed_up(model)
 

@@ -64,8 +64,9 @@ class CaptureOptions:
     empty_sizes: bool = False
     """Allow dynamic sizes of 0.
 
-    A check refuses 0 if the model asks whether a tensor is empty (`if x.numel():`).
-    If False, the program checks that dynamic sizes are positive, also those of `Dim("n", min=0)`, which torch
+    A check refuses 0 if the model asks whether a tensor is empty (`if x.numel():`). `Dim.DYNAMIC(min=0)` and
+    `Dim.AUTO(min=0)` set the option, and so does an additional input with a size of 0. If False, the program
+    checks that dynamic sizes are positive, also those of `Dim("n", min=0)`, which torch
     cannot tell from `Dim("n")`. Exported programs assume positive sizes already; capture `module()` of one.
     """
     inplace_kernels: bool = True

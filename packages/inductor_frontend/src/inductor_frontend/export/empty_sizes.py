@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import sympy
 import torch
-from torch.export import ExportedProgram
+from torch.export import AdditionalInputs, ExportedProgram, ShapesCollection
+from torch.export.dynamic_shapes import _DimHint
+from torch.utils import _pytree as pytree
 
+from inductor_frontend.options import CaptureOptions
 from inductor_frontend.torch_patches._compat import detect_shape_env
 from inductor_frontend.torch_patches.replaced import replaced
 from inductor_frontend.torch_patches.table import (
@@ -23,6 +26,45 @@ from inductor_frontend.torch_patches.table import (
 )
 
 # Any in this file: torch's own functions and their arguments.
+
+
+def with_empty_sizes(
+    options: CaptureOptions, dynamic_shapes: object, args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> CaptureOptions:
+    """Returns the options, with `empty_sizes` if the dynamic shapes ask for it."""
+    if options.empty_sizes or not asks_for_empty(dynamic_shapes, args, kwargs):
+        return options
+    return replace(options, empty_sizes=True)
+
+
+def asks_for_empty(dynamic_shapes: object, args: tuple[object, ...], kwargs: Mapping[str, object]) -> bool:
+    """Returns whether the user wrote that a size may be 0: `Dim.DYNAMIC(min=0)`, `Dim.AUTO(min=0)`, or an
+    additional input with a size of 0 that is another one in the arguments. Torch gives `Dim("n")` a minimum
+    of 0 as well, so `Dim("n", min=0)` asks for nothing."""
+    match dynamic_shapes:
+        case AdditionalInputs():
+            examples = ((a, k or {}) for a, k in dynamic_shapes._examples)
+            return any(_has_empty(example, (args, dict(kwargs))) for example in examples)
+        case ShapesCollection():
+            return asks_for_empty(list(dynamic_shapes._shapes.values()), args, kwargs)
+        case _DimHint():
+            return dynamic_shapes.min == 0
+        case Mapping():
+            return any(asks_for_empty(spec, args, kwargs) for spec in dynamic_shapes.values())
+        case list() | tuple():
+            return any(asks_for_empty(spec, args, kwargs) for spec in dynamic_shapes)
+        case _:
+            return False
+
+
+def _has_empty(example: object, arguments: object) -> bool:
+    pairs = zip(pytree.tree_leaves(example), pytree.tree_leaves(arguments))
+    return any(
+        size == 0 != own
+        for tensor, argument in pairs
+        if isinstance(tensor, torch.Tensor) and isinstance(argument, torch.Tensor)
+        for size, own in zip(tensor.shape, argument.shape)
+    )
 
 
 @contextmanager
