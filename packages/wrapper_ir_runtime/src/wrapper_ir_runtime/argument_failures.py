@@ -66,21 +66,21 @@ def boxed_failure(error: Exception, file: str, names: Sequence[str] = ()) -> Arg
     return ArgumentError("WIR926", f"arguments: {text}")
 
 
-def named_failure(error: ArgumentError, signature: ir.Signature, given: Arguments) -> ArgumentError:
+def named_failure(error: ArgumentError, signature: ir.Signature, arguments: Arguments) -> ArgumentError:
     """Returns an error about the structure of arguments (see `trees.flatten`) with the names of the
     arguments."""
     positional, keywords = signature.inputs.children
     names = _positional_names(signature)
     message = error.message
     if message.startswith("arguments[0]: "):
-        count = len(given[0])
+        count = len(arguments[0])
         missing = names[count:]
         more = f"; missing: {', '.join(missing)}" if missing else ""
         message = f"arguments: expected {len(positional.children)}, got {count}{more}"
     elif message.startswith("arguments[1]: "):
         keys_at_capture = [json.loads(key) for key in keywords.keys]
-        unknown = [str(key) for key in given[1] if key not in keys_at_capture]
-        missing = [str(key) for key in keys_at_capture if key not in given[1]]
+        unknown = [str(key) for key in arguments[1] if key not in keys_at_capture]
+        missing = [str(key) for key in keys_at_capture if key not in arguments[1]]
         message = "arguments: " + "; ".join(
             f"{what}: {', '.join(keys)}"
             for what, keys in (("unexpected", unknown), ("missing", missing))

@@ -109,8 +109,8 @@ class Convention:
             arguments[shared.param] = sharing.shared_window(caller, shared, tensors)
         return arguments
 
-    def _named(self, leaves: Sequence[object], chosen: Sequence[int]) -> sharing.Named:
-        return [(self.name(i), leaves[i]) for i in chosen]
+    def _named(self, leaves: Sequence[object], indices: Sequence[int]) -> sharing.Named:
+        return [(self.name(i), leaves[i]) for i in indices]
 
     # --- after it
 

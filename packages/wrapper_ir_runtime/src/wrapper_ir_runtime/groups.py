@@ -99,20 +99,20 @@ class ProgramGroups:
         self._on_new()
 
 
-def check_rank(wanted: GroupRanks, rank: int, size: int) -> None:
+def check_rank(expected: GroupRanks, rank: int, size: int) -> None:
     """Raises ExecutionError WIR936 unless the process of this rank may run the artifact."""
-    if size != wanted.size:
+    if size != expected.size:
         fail_rank(
-            wanted.group,
-            f"of {wanted.size} processes, and here it has {size}",
+            expected.group,
+            f"of {expected.size} processes, and here it has {size}",
             "capture the model again here",
         )
-    if rank not in wanted.ranks:
-        difference = wanted.difference(rank)
+    if rank not in expected.ranks:
+        difference = expected.difference(rank)
         why = f"{difference}" if difference else "its artifact was not compared with this one"
         fail_rank(
-            wanted.group,
-            f"of {wanted.size} processes, for rank {', '.join(map(str, wanted.ranks))}, "
+            expected.group,
+            f"of {expected.size} processes, for rank {', '.join(map(str, expected.ranks))}, "
             f"and this is rank {rank}: {why}",
             f"load what rank {rank} has saved"
             + ("" if difference else ", or compare before saving: wrapper_ir_torch.compare_ranks(artifact)"),

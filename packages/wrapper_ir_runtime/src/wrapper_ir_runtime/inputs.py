@@ -19,22 +19,22 @@ _INT64 = 1 << 63
 _MAX_RELEARNED = 16
 
 
-def check_inputs(caller: Caller, expected: Sequence[Input], given: Sequence[object]) -> None:
+def check_inputs(caller: Caller, expected: Sequence[Input], arguments: Sequence[object]) -> None:
     """Checks arguments against their descriptions.
 
     Raises ExecutionError WIR926 for another class, dtype or device, WIR921 for another layout, and WIR931 for
     a tensor in a storage that is resized while in use.
     """
-    for want, got in zip(expected, given, strict=True):
+    for want, got in zip(expected, arguments, strict=True):
         if isinstance(want, NumberInput):
             _check_number(want, got)
         elif not caller.is_tensor(got):
             _fail(want.name, f"a tensor {want.text}", type(got).__name__)
         else:
             _check_tensor(want, caller.facts(got))
-    for want, got in zip(expected, given, strict=True):
+    for want, got in zip(expected, arguments, strict=True):
         if isinstance(want, TensorInput) and want.apart:
-            _check_apart(caller, want, got, [(expected[n].name, given[n]) for n in want.apart])
+            _check_apart(caller, want, got, [(expected[n].name, arguments[n]) for n in want.apart])
 
 
 def expect_tensors(caller: Caller, leaves: Sequence[tuple[str, object]]) -> None:
@@ -108,9 +108,9 @@ def _tensor_text(facts: TensorFacts) -> str:
     return f"{facts.dtype}[{sizes}]{strides} on {facts.device}"
 
 
-def _fail(name: str, expected: str, found: str, hint: str = "", code: str = "WIR926") -> NoReturn:
+def _fail(name: str, expected: str, actual: str, hint: str = "", code: str = "WIR926") -> NoReturn:
     kind = TensorCheckError if code == "WIR921" else ArgumentError
-    raise kind(code, f"argument {name}: expected {expected}, got {found}", hint=hint)
+    raise kind(code, f"argument {name}: expected {expected}, got {actual}", hint=hint)
 
 
 class TensorGuards(Protocol):
@@ -140,16 +140,16 @@ class InputGuard:
         self._learned = 0
         self.match: Callable[..., bool] = _nothing_is_known
 
-    def check(self, *given: object) -> None:
+    def check(self, *arguments: object) -> None:
         """Raises the errors of `refuse_tracers` and `check_inputs`. Then `match` accepts such tensors."""
-        refuse_tracers(self._torch, given)
-        check_inputs(self._caller, self._inputs, given)
+        refuse_tracers(self._torch, arguments)
+        check_inputs(self._caller, self._inputs, arguments)
         if self._learned == _MAX_RELEARNED or any(i.apart for _, i in self._tensors):
             return  # torch's check does not compare storages
         if not is_plain_thread(self._torch):
             return  # dispatch keys of the tensors would include those of a mode or a transform
         self._learned += 1
-        tensors = [given[n] for n, _ in self._tensors]
+        tensors = [arguments[n] for n, _ in self._tensors]
         plain = (self._torch.Tensor, self._torch.nn.Parameter)
         if tensors and all(type(t) in plain for t in tensors):  # classes that exist as long as torch does
             guards: Callable[..., TensorGuards] = self._torch._C._dynamo.guards.TensorGuards
@@ -171,9 +171,9 @@ class StorageGuard:
     program is called often, and Python is used until then.
     """
 
-    def __init__(self, kernels: Iterable[object], *wanted: StorageInput) -> None:
-        self._wanted = wanted
-        self._needs = tuple((one.nbytes, one.itemsize) for one in wanted)
+    def __init__(self, kernels: Iterable[object], *expected: StorageInput) -> None:
+        self._wanted = expected
+        self._needs = tuple((one.nbytes, one.itemsize) for one in expected)
         self._left = CALLS_BEFORE_NATIVE
         native = next(filter(None, map(_native_check, kernels)), None)
         self.holds: Callable[..., bool] = native or self._holds
@@ -211,13 +211,15 @@ def _spanned(tensor: TorchTensor, want: StorageInput) -> int:
     return extent(tensor.size(), tensor.stride()) * want.itemsize
 
 
-def _fail_storage(name: str, needed: int, held: int) -> NoReturn:
-    _fail(name, f"a storage of at least {needed} bytes", f"one of {held}", "restore it before the call")
+def _fail_storage(name: str, required: int, available: int) -> NoReturn:
+    _fail(
+        name, f"a storage of at least {required} bytes", f"one of {available}", "restore it before the call"
+    )
 
 
-def check_storages(caller: Caller, wanted: Sequence[StorageInput], given: Sequence[object]) -> None:
+def check_storages(caller: Caller, expected: Sequence[StorageInput], arguments: Sequence[object]) -> None:
     """Raises ArgumentError WIR926 for the first argument whose storage does not contain its elements."""
-    for want, got in zip(wanted, given, strict=True):
+    for want, got in zip(expected, arguments, strict=True):
         facts = caller.facts(got)
         if facts.room is not None:
             required = extent(facts.sizes, facts.strides) * want.itemsize

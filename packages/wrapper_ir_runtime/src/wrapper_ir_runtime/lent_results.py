@@ -20,7 +20,7 @@ from wrapper_ir_runtime.graph_device import GraphDevice, Span
 
 T = TypeVar("T")
 _PARTINGS = 2
-"""How often a function that takes memory of results may be captured again before it stops taking any."""
+"""The number of captures after which a function stops taking memory of results."""
 
 
 @dataclass(slots=True, eq=False)
@@ -30,9 +30,9 @@ class Lending:
     owned: frozenset[int] = frozenset()
     """Positions of results that callers receive as copies."""
     takes: bool = True
-    """Whether graphs reuse the memory of results that are donated arguments."""
+    """True if graphs reuse the memory of results that are donated arguments."""
     partings: int = 0
-    """How often a graph that had taken memory was given up."""
+    """The number of graphs that had taken memory and were given up."""
 
 
 @dataclass(slots=True, eq=False)
@@ -52,12 +52,12 @@ class LentResults(Generic[T]):
     holders: Sequence[int]
     spans: Sequence[Span]
     is_lent: bool = False
-    """Whether a caller may reference a result."""
+    """True if a caller may reference a result."""
     taken: set[int] = field(default_factory=set)
     """Positions of results whose memory another graph uses after their last use."""
     takers: list[Lending] = field(default_factory=list)
     is_stale: bool = False
-    """Whether the function is captured again as soon as no caller references the results."""
+    """True if the function is captured again as soon as no caller references the results."""
     _left: list[int] | None = None
     """Positions that callers still referenced when the graph was given up; the others are gone."""
 

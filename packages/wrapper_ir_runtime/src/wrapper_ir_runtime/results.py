@@ -55,11 +55,11 @@ def check_written(name: str, got: TorchTensor, dtype: object, device: str, stora
         fail_written(name, *wrong)
 
 
-def fail_written(name: str, declared: str, left: str) -> NoReturn:
+def fail_written(name: str, declared: str, actual: str) -> NoReturn:
     """Raises ExecutionError WIR927 for a tensor whose memory an operator changed to differ from its type."""
     raise ExecutionError(
         "WIR927",
-        f"%{name} is declared as {declared}, but an operator that wrote its storage left {left}",
+        f"%{name} is declared as {declared}, but an operator that wrote its storage left {actual}",
         hint="resize and replace storages with the ops resize_storage and set_storage",
     )
 

@@ -64,10 +64,10 @@ def expect_same(caller: Caller, tensors: Named) -> None:
             raise _sharing(f"{first} and {name} were the same tensor, and are not now")
 
 
-def expect_apart(caller: Caller, written: tuple[str, object], others: Named) -> None:
+def expect_apart(caller: Caller, target: tuple[str, object], others: Named) -> None:
     """Raises ExecutionError WIR931 if a tensor that the program writes overlaps another one."""
-    name, tensor = written
-    expect_tensors(caller, [written])
+    name, tensor = target
+    expect_tensors(caller, [target])
     storage = caller.storage(tensor)
     for other, candidate in others:
         if not caller.is_tensor(candidate) or caller.storage(candidate) != storage:

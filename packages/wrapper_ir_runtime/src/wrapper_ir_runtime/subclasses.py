@@ -106,12 +106,12 @@ class Subclass:
         return self._cls.__tensor_unflatten__(inner, self._context, sizes, strides)
 
 
-def _missing(spec: ir.SubclassSpec, known: tuple[int | None, ...], given: tuple[int, ...]) -> list[int]:
+def _missing(spec: ir.SubclassSpec, declared: tuple[int | None, ...], actual: tuple[int, ...]) -> list[int]:
     """Returns the numbers that the spec leaves open. All others must be as captured."""
-    if len(known) != len(given) or any(k is not None and k != g for k, g in zip(known, given)):
-        expected = ["any" if k is None else k for k in known]
-        raise _mismatch(spec, f"its sizes or strides are {list(given)} instead of {expected}")
-    return [g for k, g in zip(known, given) if k is None]
+    if len(declared) != len(actual) or any(k is not None and k != g for k, g in zip(declared, actual)):
+        expected = ["any" if k is None else k for k in declared]
+        raise _mismatch(spec, f"its sizes or strides are {list(actual)} instead of {expected}")
+    return [g for k, g in zip(declared, actual) if k is None]
 
 
 def _mismatch(spec: ir.SubclassSpec, difference: str) -> ExecutionError:

@@ -27,13 +27,13 @@ _MODES = {
 }
 
 
-def refuse_tracers(torch: TorchModule, given: Iterable[object] = ()) -> None:
+def refuse_tracers(torch: TorchModule, arguments: Iterable[object] = ()) -> None:
     """Raises ExecutionError WIR939 if a tracer follows the calling thread, or a transform has wrapped an
     argument.
 
     Modes that only observe, such as those that count operators, are not tracers.
     """
-    tracer = next(_active_tracers(torch, given), None)
+    tracer = next(_active_tracers(torch, arguments), None)
     if tracer is not None:
         raise ExecutionError(
             "WIR939", f"a program that is compiled already was called in {tracer}", hint=_HINT
@@ -60,7 +60,7 @@ def is_plain_thread(torch: TorchModule) -> bool:
     return not torch._C._len_torch_dispatch_stack() and torch._C._functorch.peek_interpreter_stack() is None
 
 
-def _active_tracers(torch: TorchModule, given: Iterable[object]) -> Iterator[str]:
+def _active_tracers(torch: TorchModule, arguments: Iterable[object]) -> Iterator[str]:
     """Yields descriptions of active tracers."""
     keys = torch._C._TorchDispatchModeKey
     early = torch._ops._get_dispatch_mode_pre_dispatch  # modes that see composite operators as well
@@ -70,7 +70,7 @@ def _active_tracers(torch: TorchModule, given: Iterable[object]) -> Iterator[str
             yield what
     if torch._C._get_tracing_state() is not None:
         yield "a trace by torch.jit.trace"
-    for x in given:
+    for x in arguments:
         if isinstance(x, torch.fx.Proxy):
             yield "a trace by torch.fx"
         elif isinstance(x, torch.Tensor) and torch._C._functorch.is_functorch_wrapped_tensor(x):

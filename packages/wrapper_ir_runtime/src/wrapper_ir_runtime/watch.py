@@ -34,7 +34,7 @@ class TorchStore(Protocol):
 
     @property
     def timeout(self) -> timedelta:
-        """How long `get` waits for a key."""
+        """The time that `get` waits for a key."""
 
     def set(self, key: str, value: str, /) -> None:
         """Writes a key."""
@@ -123,8 +123,8 @@ class GroupWatch(threading.Thread):
             return f"the group's store does not answer: {str(error).splitlines()[0]}"
         return ""
 
-    def _judge(self, rank: int, said: bytes, now: float) -> str:
-        beat, _, calls = said.partition(b" ")
+    def _judge(self, rank: int, message: bytes, now: float) -> str:
+        beat, _, calls = message.partition(b" ")
         before = self._seen.get(rank, _Seen(b"", now, b"", now))
         status = self._seen[rank] = _Seen(
             beat,

@@ -378,14 +378,11 @@ class Cache:
                 for name, count in trim(level, to=int(limit * LOW_WATER)).entries.items():
                     self.counters(name).count("evicted", count)
 
-    def look(self, written: int) -> None:
+    def look(self, nbytes: int) -> None:
         """Checks the size of the root now and then: a check per entry would cost more than the entry."""
         with self._lock:
-            if (
-                self._unseen is not None
-                and self._unseen + written <= self.settings.limit_bytes // _LOOK_AFTER
-            ):
-                self._unseen += written
+            if self._unseen is not None and self._unseen + nbytes <= self.settings.limit_bytes // _LOOK_AFTER:
+                self._unseen += nbytes
                 return
             self._unseen = 0
         self.shrink()

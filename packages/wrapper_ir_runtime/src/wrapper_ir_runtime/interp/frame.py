@@ -143,9 +143,9 @@ class Frame(Generic[T]):
 
     # --- defining and ending
 
-    def bind(self, value: ir.Value, held: object) -> None:
+    def bind(self, value: ir.Value, content: object) -> None:
         """Sets the content of a value."""
-        self.values[value] = held
+        self.values[value] = content
         for root in self.roots_of(value):
             self.tenants.setdefault(root, {})[value] = None
 
@@ -159,37 +159,37 @@ class Frame(Generic[T]):
         """Returns the storages that a value may be in."""
         return self.info.aliasing.roots.get(value, (value,))
 
-    def bind_checked(self, value: ir.Value, held: object, *, may_move: bool = True) -> None:
+    def bind_checked(self, value: ir.Value, content: object, *, may_move: bool = True) -> None:
         """Binds the result of a library call after comparing it with its declared type.
 
         Unless it `may_move`, it must be on the device of the operands. Layouts with symbols that have no
         value yet (unbacked ones, defined by this result) are not checked.
         """
         if ir.is_tensor(value):
-            self._check_result(value, value.type, held, may_move)
-        self.bind(value, held)
+            self._check_result(value, value.type, content, may_move)
+        self.bind(value, content)
 
-    def _check_result(self, value: ir.Value, type: ir.TensorType, held: Content, may_move: bool) -> None:
-        if not self.machine.is_tensor(held):
-            raise ExecutionError("WIR927", f"%{value.name} is declared as a tensor but is {held!r}")
-        facts = self.machine.caller.facts(held)
+    def _check_result(self, value: ir.Value, type: ir.TensorType, content: Content, may_move: bool) -> None:
+        if not self.machine.is_tensor(content):
+            raise ExecutionError("WIR927", f"%{value.name} is declared as a tensor but is {content!r}")
+        facts = self.machine.caller.facts(content)
         dtype = facts.dtype
         if dtype != type.dtype.value:
             raise ExecutionError(
                 "WIR927",
-                f"%{value.name} is declared as {type.dtype.value}, but its elements are {dtype}: what reads it takes "
-                "them for something else",
+                f"%{value.name} is declared as {type.dtype.value}, but its elements are {dtype}: what reads it "
+                "takes them for something else",
                 hint="correct the op's arguments (such as `dtype`), or the type of its result",
             )
         self._check_memory(value, type, facts, may_move)
         if not ir.type_symbols(type) <= self.symbols.keys():
             return
         sizes, strides = self.ints(type.sizes), self.ints(type.strides)
-        if not self.machine.layout_matches(held, type, sizes, strides):
+        if not self.machine.layout_matches(content, type, sizes, strides):
             raise ExecutionError(
                 "WIR927",
                 f"%{value.name} is declared with sizes {sizes} and strides {strides}, but has "
-                f"{list(self.machine.sizes(held))} and {list(self.machine.strides(held))}",
+                f"{list(self.machine.sizes(content))} and {list(self.machine.strides(content))}",
             )
 
     def _check_memory(self, value: ir.Value, type: ir.TensorType, facts: TensorFacts, may_move: bool) -> None:

@@ -187,10 +187,10 @@ def _check_apart(op: ir.CallExtern, value: ir.Value, result: Any, frame: AnyFram
     returned = result if len(info.schema.returns) > 1 else (result,)
     for number, part in enumerate(returned):
         operands = apart_operands(info, op, (number,))
-        for held in part if isinstance(part, list | tuple) and operands else (part,):
-            if not operands or not machine.is_tensor(held):
+        for item in part if isinstance(part, list | tuple) and operands else (part,):
+            if not operands or not machine.is_tensor(item):
                 continue
-            address = machine.address(machine.storage_of(held))
+            address = machine.address(machine.storage_of(item))
             others = (machine.address(machine.storage_of(frame.value(x))) for x in operands)
             if address and address in others:
                 fail_apart(value.name)

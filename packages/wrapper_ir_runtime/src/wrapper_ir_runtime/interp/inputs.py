@@ -14,12 +14,12 @@ from wrapper_ir.plugins.protocols import Machine
 T = TypeVar("T")
 
 
-def symbol_values(program: ir.Program, given: Mapping[str, Number]) -> dict[str, Number]:
+def symbol_values(program: ir.Program, numbers: Mapping[str, Number]) -> dict[str, Number]:
     """Returns a value for every symbol: the given one, its hint, its lower bound, or 2.
 
     Raises ExecutionError WIR925 for a given symbol that the program does not declare.
     """
-    if unknown := sorted(set(given) - {s.name for s in program.symbols}):
+    if unknown := sorted(set(numbers) - {s.name for s in program.symbols}):
         names = ", ".join(s.name for s in program.symbols) or "none"
         raise ExecutionError(
             "WIR925", f"the program has no symbol {', '.join(unknown)}", hint=f"it declares: {names}"
@@ -27,19 +27,19 @@ def symbol_values(program: ir.Program, given: Mapping[str, Number]) -> dict[str,
     values: dict[str, Number] = {}
     for symbol in program.symbols:
         fallback = symbol.hint if symbol.hint is not None else symbol.lower
-        values[symbol.name] = given.get(symbol.name, 2 if fallback is None else fallback)
+        values[symbol.name] = numbers.get(symbol.name, 2 if fallback is None else fallback)
     return values
 
 
 def example_inputs(
-    program: ir.Program, machine: Machine[T], seed: int, given: Mapping[str, Number]
+    program: ir.Program, machine: Machine[T], seed: int, numbers: Mapping[str, Number]
 ) -> list[Any]:  # Any: the machine's tensors and numbers
     """Returns one input for each parameter of `main`.
 
     Raises ExecutionError WIR925 for a parameter that is neither a tensor nor a number, and ExpressionError
     WIR408 if the size in bytes is not an int64.
     """
-    values = symbol_values(program, given)
+    values = symbol_values(program, numbers)
 
     def sizes(dims: tuple[Expr, ...]) -> list[int]:
         return [int(evaluate(d, values)) for d in dims]

@@ -53,9 +53,12 @@ _HALVES = tuple(sign * x for sign in (1.0, -1.0) for x in (0.0, 0.5, 1.0, 1.5, 2
 """The sixteen values of E2M1 (OCP Microscaling Formats, 5.3.3)."""
 
 _EIGHT_BITS: dict[ir.DType, tuple[int, int]] = {
-    ir.DType.F8E4M3FN: (3, 7), ir.DType.F8E5M2: (2, 15), ir.DType.F8E4M3FNUZ: (3, 8), ir.DType.F8E5M2FNUZ: (2, 16),
+    ir.DType.F8E4M3FN: (3, 7),
+    ir.DType.F8E5M2: (2, 15),
+    ir.DType.F8E4M3FNUZ: (3, 8),
+    ir.DType.F8E5M2FNUZ: (2, 16),
     ir.DType.F8E8M0FNU: (0, 127),
-}  # fmt: skip
+}
 """Bits of the mantissa and the bias of the exponent (OCP 8-bit Floating Point; `FNUZ`: arXiv 2206.02915)."""
 
 
