@@ -217,7 +217,7 @@ def test_what_messages_name_exists() -> None:
 class Recording:
     """The emitter `python`, which records the sources of the kernels that it compiled."""
 
-    name: str = "graph"
+    name: str = "recording"
     sources: list[str] = field(default_factory=list)
 
     def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> CompiledProgram:

@@ -16,7 +16,7 @@ from packages.wrapper_ir.tests.core.op_samples import PROV, SAMPLES, W, X, Y, Z,
 
 import wrapper_ir.ir.ops
 import wrapper_ir.ir.ops.base
-from wrapper_ir import ir
+from wrapper_ir import ir, parse_program
 from wrapper_ir.expr import Expr, Int, Sym, mul
 
 T = TypeVar("T")
@@ -227,3 +227,9 @@ def test_only_calls_of_outside_code_have_its_name(op: ir.Op) -> None:
 def test_the_name_of_outside_code_is_that_of_its_kernel_or_operator() -> None:
     assert ir.callee_name(ir.Launch(kernel="k", args=())) == "k"
     assert ir.callee_name(ir.CallExtern(target="aten::relu", args=())) == "aten::relu"
+
+
+def test_the_last_return_of_a_body() -> None:
+    function = parse_program("wir 0.3\ntarget cpu\nfunc @main() {\n  return\n}\n").main
+    assert function.last_return is function.returns is function.body[-1]
+    assert function.with_body(()).last_return is None

@@ -277,3 +277,9 @@ def test_bools_count_as_numbers() -> None:
     assert mul(p).kind is SymKind.INT
     assert sub(p, p) is Int(0)
     assert where(p, a, b).op is ops.WHERE
+
+
+def test_nodes_tell_their_integer_or_symbol() -> None:
+    nodes = (Int(3), Int(10**30), Float(3.0), Bool(True), Sym("s0"), add(Sym("s0"), 1))
+    assert [node.integer for node in nodes] == [3, 10**30, None, None, None, None]
+    assert [node.symbol for node in nodes] == [None, None, None, None, "s0", None]

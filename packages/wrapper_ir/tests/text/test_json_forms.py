@@ -339,3 +339,9 @@ def test_refused_signatures(change: Callable[[Json], None], place: str) -> None:
     with pytest.raises(ParseError) as caught:
         signature_from_json(json.dumps(document))
     assert caught.value.message.startswith(f"at {place}: "), caught.value.message
+
+
+def test_bindings_of_a_class_include_parts() -> None:
+    assert [b.index for b in SIGNATURE.bindings_of(ir.ResultOutput)] == [1, 0]
+    assert [b.value for b in SIGNATURE.bindings_of(ir.ConstantOutput)] == [NESTED, Int(4)]
+    assert [b.index for b in SIGNATURE.bindings_of(ir.InputView, ir.ResultView)] == [2, 3]

@@ -7,7 +7,7 @@ from typing import TypeGuard
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.expr import Int, evaluate
+from wrapper_ir.expr import Expr, evaluate
 from wrapper_ir_lowering.plan import ConstantBytes, ConstantWindow
 
 
@@ -57,7 +57,7 @@ class HoistedWindows:
 
     def __init__(self, analyses: Analyses) -> None:
         self._analyses = analyses
-        self._numbers: dict[tuple[ir.Value[ir.Type] | int, ir.TensorType, int], int] = {}
+        self._numbers: dict[tuple[ir.Value[ir.Type] | int, ir.TensorType, Expr], int] = {}
         self.windows: list[ConstantWindow] = []
 
     def add(self, function: ir.Function) -> Mapping[ir.Value[ir.Type], int]:
@@ -79,8 +79,7 @@ class HoistedWindows:
         return numbers
 
     def _number(self, op: ir.View, source: ir.Value[ir.Type] | int) -> int:
-        assert isinstance(op.offset, Int)  # `_is_fixed` has checked it
-        key = (source, op.result.type, op.offset.value)
+        key = (source, op.result.type, op.offset)
         if key not in self._numbers:
             self._numbers[key] = len(self.windows)
             self.windows.append(_window(op, source))
@@ -91,14 +90,17 @@ class HoistedWindows:
         views: set[ir.Value[ir.Type]] = set()
         results: set[ir.Value[ir.Type]] = set()
         for op in function.body:
-            if isinstance(op, ir.View):
-                if op.source in self._analyses.constant_values or op.source in views:
-                    views.add(op.result)
-            elif isinstance(op, ir.Return):
-                results.update(v for v in op.values if isinstance(v, ir.Value))
-            elif views and not views.isdisjoint(ir.operands(op)):
-                effects = self._analyses.effects(op)
-                results.update(source for _, source in (*effects.aliases, *effects.may_alias))
+            match op:
+                case ir.View():
+                    if op.source in self._analyses.constant_values or op.source in views:
+                        views.add(op.result)
+                case ir.Return():
+                    results.update(ir.operands(op))
+                case _ if views and not views.isdisjoint(ir.operands(op)):
+                    effects = self._analyses.effects(op)
+                    results.update(source for _, source in (*effects.aliases, *effects.may_alias))
+                case _:
+                    pass
         return results
 
 
@@ -106,14 +108,15 @@ def _is_fixed(op: ir.Op) -> TypeGuard[ir.View]:
     return (
         isinstance(op, ir.View)
         and op.mode is ir.ViewMode.ALIAS
-        and all(isinstance(e, Int) for e in (*op.result.type.sizes, *op.result.type.strides, op.offset))
+        and all(e.integer is not None for e in (*op.result.type.sizes, *op.result.type.strides, op.offset))
     )
 
 
 def _window(op: ir.View, source: ir.Value[ir.Type] | int) -> ConstantWindow:
     assert ir.is_tensor(op.source)
-    assert isinstance(op.offset, Int)
-    offset = ir.exact_quotient(op.offset, op.result.type.dtype.itemsize)
-    if op.source.type.dtype is op.result.type.dtype and isinstance(offset, Int):
-        return ConstantWindow(result=op.result, source=source, offset=offset.value, in_bytes=False)
-    return ConstantWindow(result=op.result, source=source, offset=op.offset.value, in_bytes=True)
+    at = op.offset.integer
+    assert at is not None  # `_is_fixed` has checked it
+    if op.source.type.dtype is op.result.type.dtype and not at % op.result.type.dtype.itemsize:
+        at //= op.result.type.dtype.itemsize
+        return ConstantWindow(result=op.result, source=source, offset=at, in_bytes=False)
+    return ConstantWindow(result=op.result, source=source, offset=at, in_bytes=True)

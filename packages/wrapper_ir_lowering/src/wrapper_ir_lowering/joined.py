@@ -16,13 +16,16 @@ def joined_results(body: Sequence[ir.Op]) -> frozenset[ir.Value[ir.TensorType]]:
     """
     finishable, in_flight = set[ir.Value[ir.TensorType]](), set[ir.Value[ir.TensorType]]()
     for position, op in enumerate(body):
-        if isinstance(op, ir.Wait):
-            in_flight.discard(op.source)
-        elif isinstance(op, ir.CollectiveStart):
-            starts = op.target in FINISHABLE and not op.stream and not in_flight
-            if starts and _is_waited_for_at_once(op, body, position):
-                finishable.update(op.results)
-            in_flight.update(op.results)
+        match op:
+            case ir.Wait():
+                in_flight.discard(op.source)
+            case ir.CollectiveStart():
+                starts = op.target in FINISHABLE and not op.stream and not in_flight
+                if starts and _is_waited_for_at_once(op, body, position):
+                    finishable.update(op.results)
+                in_flight.update(op.results)
+            case _:
+                pass
     return frozenset(finishable)
 
 

@@ -58,9 +58,7 @@ def plan_windows(function: ir.Function, device: ir.Device) -> PersistentMemory:
     There, creating a tensor costs more than an allocation, and growing an empty storage costs less than a new
     one.
     """
-    pools = any(
-        isinstance(op, ir.AllocStorage) and op.purpose is ir.AllocPurpose.POOL for op in function.body
-    )
+    pools = any(op.purpose is ir.AllocPurpose.POOL for op in function.ops_of(ir.AllocStorage))
     if not pools or device != ir.CPU:
         return PersistentMemory()
     windows_of = plan_persistent(function, device, is_held=False)
@@ -91,14 +89,14 @@ def plan_persistent(function: ir.Function, device: ir.Device, *, is_held: bool =
                     tensors.add(storage, _bytes_of(storage.type), block, 0)
             case ir.Slot(result=slot) if slot in fixed and slots.places[slot][0] in places:
                 base, at = slots.places[slot]
-                assert isinstance(at, Int)
-                tensors.add(slot, _bytes_of(slot.type), places[base][0], at.value)
+                assert at.integer is not None  # since the slot is fixed
+                tensors.add(slot, _bytes_of(slot.type), places[base][0], at.integer)
             case ir.View(result=result):
                 source, at = slots.place(op.source, op.offset)
-                if source in places and isinstance(at, Int) and _is_static(op, at):
+                if source in places and at.integer is not None and _is_static(op, at):
                     block, start = places[source]
-                    places[result] = (block, start + at.value)
-                    tensors.add(result, result.type, block, start + at.value)
+                    places[result] = (block, start + at.integer)
+                    tensors.add(result, result.type, block, start + at.integer)
             case _:
                 pass
     windows = tuple(tensors.windows)
@@ -126,11 +124,11 @@ class _Windows:
 def _is_static(view: ir.View, at: Expr) -> bool:
     """Returns whether a view at this byte offset is known before any call."""
     type = view.result.type
-    return all(isinstance(e, Int) for e in (*type.sizes, *type.strides, at))
+    return all(e.integer is not None for e in (*type.sizes, *type.strides, at))
 
 
 def _is_fixed(slot: ir.Value[ir.Type], at: Expr) -> bool:
-    return ir.is_storage(slot) and isinstance(slot.type.nbytes, Int) and isinstance(at, Int)
+    return ir.is_storage(slot) and slot.type.nbytes.integer is not None and at.integer is not None
 
 
 def _bytes_of(type: ir.StorageType) -> ir.TensorType:
@@ -149,21 +147,18 @@ def _plan_blocks(
     if not may_persist(function):
         return (), places
     freed = {op.storage for op in function.ops_of(ir.Free)}
-    for op in function.body:
-        if not isinstance(op, ir.AllocStorage) or (op.zero is ir.ZeroMode.ONCE and not is_held):
+    for op in function.ops_of(ir.AllocStorage):
+        if op.zero is ir.ZeroMode.ONCE and not is_held:
             continue
-        if op.result in freed and _is_plain(op.result.type, device):
-            assert isinstance(op.result.type.nbytes, Int)
+        nbytes = op.result.type.nbytes.integer
+        if op.result in freed and nbytes is not None and _is_plain(op.result.type, device):
             places[op.result] = len(blocks)
-            blocks.append(PersistentBlock(op.result.type.nbytes.value, op.zero is ir.ZeroMode.ONCE))
+            blocks.append(PersistentBlock(nbytes, op.zero is ir.ZeroMode.ONCE))
     return tuple(blocks), places
 
 
 def _is_plain(type: ir.StorageType, device: ir.Device) -> bool:
-    """Returns whether a storage has a known size and is in the default memory of the program's device."""
+    """Returns whether a storage is in the default memory of the program's device."""
     return (
-        isinstance(type.nbytes, Int)
-        and type.device == device
-        and device.traits.persists_memory
-        and type.space.kind is ir.MemoryKind.DEFAULT
+        type.device == device and device.traits.persists_memory and type.space.kind is ir.MemoryKind.DEFAULT
     )

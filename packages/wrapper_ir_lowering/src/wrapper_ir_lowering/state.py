@@ -196,8 +196,9 @@ def op_place(function: ir.Function, position: int, program: ir.Program) -> str:
 
 def stream_device(op: ir.Op) -> ir.Device:
     """The device of an op: that of its tensors that are not on the host. Events have a device."""
-    if isinstance(op, ir.RecordEvent | ir.WaitEvent):
-        return op.device
-    values = (*ir.results(op), *ir.operands(op))
-    devices = [v.type.device for v in values if isinstance(v.type, ir.TensorType | ir.StorageType)]
-    return next((d for d in devices if d.type != ir.CPU.type), ir.CPU)
+    match op:
+        case ir.RecordEvent() | ir.WaitEvent():
+            return op.device
+        case _:
+            devices = map(ir.device_of, (*ir.results(op), *ir.operands(op)))
+            return next((d for d in devices if d is not None and d.type != ir.CPU.type), ir.CPU)

@@ -33,19 +33,20 @@ def made_elsewhere(function: ir.Function) -> frozenset[ir.Value]:
 
     Their memory comes from the pools around the op that allocates them.
     """
-    if not any(isinstance(op, ir.EnterMemoryPool) for op in function.body):
+    if not function.has(ir.EnterMemoryPool):
         return frozenset()
     scopes, homes, results = list[int](), dict[ir.Value, tuple[int, ...]](), set[ir.Value]()
     for position, op in enumerate(function.body):
-        if isinstance(op, ir.EnterMemoryPool | ir.EnterProfile):
-            scopes.append(position)
-        elif isinstance(op, ir.ExitScope):
-            scopes.pop()
-        elif isinstance(op, ir.AllocStorage):
-            homes[op.result] = tuple(scopes)
-        else:
-            here = tuple(scopes)
-            results.update(v for v in ir.operands(op) if homes.pop(v, here) != here)
+        match op:
+            case ir.EnterMemoryPool() | ir.EnterProfile():
+                scopes.append(position)
+            case ir.ExitScope():
+                scopes.pop()
+            case ir.AllocStorage():
+                homes[op.result] = tuple(scopes)
+            case _:
+                here = tuple(scopes)
+                results.update(v for v in ir.operands(op) if homes.pop(v, here) != here)
     return frozenset(results)
 
 
@@ -150,19 +151,18 @@ def share_windows(function: ir.Function, slots: SlotPlaces) -> SharedWindows:
     Only pools that the function frees qualify, so that no caller holds the tensor. No op may give a tensor
     other memory.
     """
-    if any(isinstance(op, ir.ResizeStorage | ir.SetStorage) for op in function.body):
+    if function.has(ir.ResizeStorage, ir.SetStorage):
         return SharedWindows()
     pools = {base for base, _ in slots.places.values()} - slots.lending
     pools &= {op.storage for op in function.ops_of(ir.Free)}
     windows: dict[ir.Value, dict[tuple[ir.TensorType, Expr], list[ir.Value]]] = {}
     places: dict[ir.Value, tuple[ir.Value, Expr]] = {}
-    for op in function.body if pools else ():
-        if isinstance(op, ir.View):
-            source, at = slots.place(op.source, op.offset)
-            pool, start = places.get(source, (source, Int(0)))
-            if pool in pools:
-                places[op.result] = pool, start + at
-                windows.setdefault(pool, {}).setdefault((op.result.type, start + at), []).append(op.result)
+    for op in function.ops_of(ir.View) if pools else ():
+        source, at = slots.place(op.source, op.offset)
+        pool, start = places.get(source, (source, Int(0)))
+        if pool in pools:
+            places[op.result] = pool, start + at
+            windows.setdefault(pool, {}).setdefault((op.result.type, start + at), []).append(op.result)
     names = {v.name for v in ir.definitions(function)} if windows else set()
     values: dict[ir.Value, ir.Value[ir.TensorType]] = {}
     homes: dict[ir.Value, ir.Value] = {}

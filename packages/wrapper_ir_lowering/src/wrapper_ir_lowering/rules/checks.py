@@ -116,13 +116,12 @@ def _checked_next(body: Sequence[ir.Op], position: int, value: ir.Value) -> bool
     """Returns whether the ops after `position` check the declared layout of `value` before anything uses
     it."""
     for op in body[position + 1 : position + _NEAR]:
-        if isinstance(op, ir.AssertLayout) and value in op.tensors:
-            type = value.type
-            return isinstance(type, ir.TensorType) and (
-                value,
-                type.sizes,
-                type.strides,
-            ) in ir.asserted_layouts(op)
-        if not isinstance(op, ir.AssertLayout | ir.Unpack | ir.EndOp):
-            return False
+        match op:
+            case ir.AssertLayout() if value in op.tensors:
+                layouts = ir.asserted_layouts(op)
+                return ir.is_tensor(value) and (value, value.type.sizes, value.type.strides) in layouts
+            case ir.AssertLayout() | ir.Unpack() | ir.Drop() | ir.Free():
+                pass
+            case _:
+                return False
     return False
