@@ -194,8 +194,10 @@ class GraphedFunction(Generic[T]):
         if replay.copied:
             device.copy(replay.buffers, [args[i] for i in replay.copied])
         replay.run()
-        if replay.written:
-            device.copy([args[i] for i, _ in replay.written], [buffer for _, buffer in replay.written])
+        if replay.write_backs:
+            device.copy(
+                [args[i] for i, _ in replay.write_backs], [buffer for _, buffer in replay.write_backs]
+            )
         replay.lent.is_lent = True
         if replay.owned is not self.lending.owned:
             replay.owned = self.lending.owned
@@ -219,7 +221,7 @@ class GraphedFunction(Generic[T]):
                 "%s: a caller holds results %s across calls; they are copied", self.name, sorted(references)
             )
             return None
-        if not lent.taken.isdisjoint(references):
+        if not lent.reused.isdisjoint(references):
             return None  # another graph uses their memory, so the caller cannot keep it
         return self._anew(key, args, numbers)
 
@@ -250,7 +252,7 @@ class GraphedFunction(Generic[T]):
         returns False, this call runs eagerly, and those results are copied from now on.
         """
         lent, inside = overlap.lent, overlap.positions
-        if not lent.taken.isdisjoint(inside):  # forward, another function, backward
+        if not lent.reused.isdisjoint(inside):  # forward, another function, backward
             lent.part(for_good=True)
             return False
         if any(each.lent is replay.lent for each in lent.takes):  # gradients are held while forward is called
@@ -281,7 +283,7 @@ class GraphedFunction(Generic[T]):
         state = self._keys.get(key)
         if state is None or state.replay is None:
             return None
-        state.used = self._ticks
+        state.last_use = self._ticks
         self._key, self._replay = key, state.replay
         return state.replay
 
@@ -300,7 +302,7 @@ class GraphedFunction(Generic[T]):
             return None
         self.moving |= state.moved(here) - self.static
         for i in self.moving:
-            here[i] = state.seen[i] = None
+            here[i] = state.last_addresses[i] = None
         before = state.copied
         lent = self.device_graphs.memory.lent(
             [args[i] for i in self.tensors]
@@ -323,7 +325,7 @@ class GraphedFunction(Generic[T]):
                 self.refusal = str(error) or type(error).__name__
             _LOG.warning("%s runs as it is, since it could not be captured: %s", self.name, error)
             return None
-        state.used = self._ticks
+        state.last_use = self._ticks
         self._key, self._replay = key, state.replay
         return state.replay
 
@@ -344,8 +346,8 @@ class GraphedFunction(Generic[T]):
         """Returns whether another graph is possible; removes one that was not used recently."""
         if self._has_capacity():
             return True
-        oldest = min(self._graphs(), key=lambda state: state.used, default=None)
-        if oldest is None or self._ticks - oldest.used < _UNUSED * self.limit:
+        oldest = min(self._graphs(), key=lambda state: state.last_use, default=None)
+        if oldest is None or self._ticks - oldest.last_use < _UNUSED * self.limit:
             return False
         self.device.wait()
         self._forget(oldest)
@@ -392,7 +394,7 @@ class GraphedFunction(Generic[T]):
             fits=self.device.checker(args, bound),
             copied=tuple(copied),
             buffers=buffers,
-            written=write_backs,
+            write_backs=write_backs,
             give=self.device.giver(results, self.lending.owned),
             owned=self.lending.owned,
         )

@@ -37,7 +37,7 @@ class Replay(Generic[T]):
     """One graph and its arguments.
 
     `addresses` are those of the bound arguments (None for others), which `fits` compares. Arguments at the
-    positions `copied` are copied to `buffers`. `written` pairs a position with the buffer to copy back.
+    positions `copied` are copied to `buffers`. `write_backs` pairs a position with the buffer to copy back.
 
     `lent` are the results that a replay writes. `give` returns them to the caller, with copies at positions
     in `owned`. `overlaps` are results of other graphs in memory that a replay writes.
@@ -50,7 +50,7 @@ class Replay(Generic[T]):
     fits: Callable[[list[T]], bool]
     copied: tuple[int, ...]
     buffers: list[T]
-    written: tuple[tuple[int, T], ...]
+    write_backs: tuple[tuple[int, T], ...]
     give: Callable[[], tuple[T, ...]]
     owned: frozenset[int]
 
@@ -59,13 +59,13 @@ class Replay(Generic[T]):
 class Key(Generic[T]):
     """State of the calls with one key; see the table of `graph_replay`."""
 
-    seen: list[int | None]
+    last_addresses: list[int | None]
     """Addresses of static arguments in the last call that was not a replay."""
     copied: frozenset[int] = frozenset()
     moves: int = 0
     """Consecutive calls in which a static argument had moved."""
     all_moves: int = 0
-    used: int = 0
+    last_use: int = 0
     replay: Replay[T] | None = None
     refused: bool = False
     warm_ups: int = 0
@@ -79,7 +79,7 @@ class Key(Generic[T]):
     def moved(self, here: list[int | None]) -> Set[int]:
         """Returns the arguments whose addresses in `here` differ from those of the last call or of the
         graph."""
-        last = self.seen if self.replay is None else self.replay.addresses
+        last = self.last_addresses if self.replay is None else self.replay.addresses
         return {i for i, at in enumerate(here) if at != last[i]}
 
     def is_steady(self, here: list[int | None], fixed: Set[int], lent: Set[int]) -> bool:
@@ -92,13 +92,13 @@ class Key(Generic[T]):
         changed = {i for i in self.moved(here) if here[i] is not None}
         moved = changed - fixed - lent
         self.all_moves += bool(moved)
-        is_steady = self.seen == here or (self.replay is None and changed <= lent)
-        self.seen = here
+        is_steady = self.last_addresses == here or (self.replay is None and changed <= lent)
+        self.last_addresses = here
         if is_steady and self.all_moves < _MOVES:
             return True
         self.moves += 1
         if self.moves < _STEADY or not moved:
             return is_steady
         self.copied |= moved
-        self.seen = [None if i in moved else at for i, at in enumerate(here)]
+        self.last_addresses = [None if i in moved else at for i, at in enumerate(here)]
         return True

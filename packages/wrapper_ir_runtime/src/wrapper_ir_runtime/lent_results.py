@@ -53,7 +53,7 @@ class LentResults(Generic[T]):
     spans: Sequence[Span]
     is_lent: bool = False
     """True if a caller may reference a result."""
-    taken: set[int] = field(default_factory=set)
+    reused: set[int] = field(default_factory=set)
     """Positions of results whose memory another graph uses after their last use."""
     takers: list[Lending] = field(default_factory=list)
     is_stale: bool = False
@@ -84,9 +84,9 @@ class LentResults(Generic[T]):
             taker.partings += 1
             taker.takes = taker.takes and not for_good and taker.partings <= _PARTINGS
 
-    def give_up(self, held: Set[int]) -> None:
-        """Keeps the results at positions in `held` and drops the others."""
-        keep = sorted(held)
+    def give_up(self, referenced: Set[int]) -> None:
+        """Keeps the results at positions in `referenced` and drops the others."""
+        keep = sorted(referenced)
         self.results = tuple([self.results[i] for i in keep])
         self.storages = [self.storages[i] for i in keep]
         self.holders = [self.holders[i] for i in keep]
@@ -144,7 +144,7 @@ class GraphMemory(Generic[T]):
         overlaps = [
             Overlap(other, rest)
             for other in (*(r.lent for r in self._graphs), *self._given_up)
-            if (rest := other.taken - own.get(id(other), set()))
+            if (rest := other.reused - own.get(id(other), set()))
         ]
         self._graphs.append(_Graph(lent, _joined(device.memory()), overlaps))
         return lent, overlaps
@@ -157,16 +157,16 @@ class GraphMemory(Generic[T]):
         self._graphs = [r for r in self._graphs if r.lent is not lent]
         references = lent.held()
         lent.give_up(references)
-        if references and lent.taken:
+        if references and lent.reused:
             self._given_up.append(lent)
         for graph in self._graphs if not references else ():
             graph.overlaps[:] = [each for each in graph.overlaps if each.lent is not lent]
 
     def take(
-        self, function: Lending, tensors: Mapping[int, T], given: Set[int]
+        self, function: Lending, tensors: Mapping[int, T], donated: Set[int]
     ) -> tuple[list[Overlap[T]], dict[int, T]]:
         """Takes the memory of results of other functions among the arguments that the function ends
-        (`given`).
+        (`donated`).
 
         `tensors` are arguments by position. Returns the results, and the arguments that replace them: the
         memory is released with these.
@@ -179,10 +179,10 @@ class GraphMemory(Generic[T]):
         results_by_span = self._by_span() if function.takes else {}
         for span, positions in by_span.items():
             lent, result = results_by_span.get(span, (None, 0))
-            if lent is None or lent.function is function or not given >= set(positions):
+            if lent is None or lent.function is function or not donated >= set(positions):
                 continue
             same = {i for i, other in enumerate(lent.spans) if other == span}
-            lent.taken |= same
+            lent.reused |= same
             lent.takers.append(function)
             takes.append(Overlap(lent, same))
             ending = self.device.release(lent.results[result], [tensors[i] for i in positions])
@@ -202,7 +202,7 @@ class GraphMemory(Generic[T]):
         """
         results_by_span = self._by_span()
         results = [results_by_span[span] for span in self.device.spans(tensors) if span in results_by_span]
-        lenders = [lent for lent, i in results if i in lent.taken]
+        lenders = [lent for lent, i in results if i in lent.reused]
         for lent in dict.fromkeys(lenders):
             lent.part()
         return bool(lenders)
@@ -213,7 +213,7 @@ class GraphMemory(Generic[T]):
             span: (lent, i)
             for lent in (*self._given_up, *(r.lent for r in self._graphs))
             for i, span in enumerate(lent.spans)
-            if span[0] < span[1] and (i in lent.taken or not lent.is_given_up)
+            if span[0] < span[1] and (i in lent.reused or not lent.is_given_up)
         }
 
 

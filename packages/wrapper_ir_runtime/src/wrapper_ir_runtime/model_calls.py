@@ -108,8 +108,8 @@ def _arrange(
 def _call_text(parameters: Sequence[Parameter], _: str) -> str:
     """Returns the text of a function that calls a model's function; `_` is a prefix that no parameter has.
 
-    Arguments by position, and those of keyword parameters, are not packed: `*args, **kwargs` would cost 0.4 us
-    a call. Other calls pass their arguments on as they are, so that Python reports what is wrong.
+    Arguments by position, and those of keyword parameters, are not packed: `*args, **kwargs` would cost
+    0.4 us a call. Other calls pass their arguments on as they are, so that Python reports what is wrong.
     """
     keywords = [p.name for p in parameters if p.kind is Parameter.KEYWORD_ONLY]
     count = len(parameters) - len(keywords)

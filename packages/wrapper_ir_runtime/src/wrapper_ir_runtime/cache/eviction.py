@@ -44,7 +44,7 @@ def trim(
     Then removes the least recently used ones until at most `to` bytes are left.
     """
     names = level.namespaces() if namespace is None else [namespace]
-    entries = sorted((e for name in names for e in level.entries(name)), key=lambda entry: entry.used)
+    entries = sorted((e for name in names for e in level.entries(name)), key=lambda entry: entry.last_use)
     total = sum(entry.bytes for entry in entries)
     oldest = None if older_than is None else time.time() - older_than
     removed: Counter[str] = Counter()
@@ -62,4 +62,4 @@ def trim(
 
 
 def _must_go(entry: StoredEntry, oldest: float | None, excess: int | None) -> bool:
-    return (oldest is not None and entry.used < oldest) or (excess is not None and excess > 0)
+    return (oldest is not None and entry.last_use < oldest) or (excess is not None and excess > 0)

@@ -90,9 +90,9 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class StoredEntry:
-    """An entry as seen by eviction. `used` is the time of last use, in seconds since the epoch."""
+    """An entry as seen by eviction. `last_use` is in seconds since the epoch."""
 
-    used: float
+    last_use: float
     bytes: int
     namespace: str
     folder: Path
