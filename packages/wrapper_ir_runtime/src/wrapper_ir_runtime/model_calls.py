@@ -122,7 +122,7 @@ def _call_text(parameters: Sequence[Parameter], _: str) -> str:
     ]
     unusual = [f"{_}rest", f"{_}keywords", *(f"{name} is {_}REQUIRED" for name in tested)]
     lines = [
-        f"def call({', '.join([f'{_}program', *(f'{name}={_}REQUIRED' for name in positional)])}, /, *{_}rest,"
+        f"def call({_}program, {''.join(f'{name}={_}REQUIRED, ' for name in positional)}/, *{_}rest,"
         f" {''.join(f'{name}={_}REQUIRED, ' for name in keywords)}**{_}keywords):",
         "    try:",
         f"        if {' or '.join(unusual)}:",

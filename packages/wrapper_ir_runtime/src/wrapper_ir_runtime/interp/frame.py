@@ -177,8 +177,8 @@ class Frame(Generic[T]):
         if dtype != type.dtype.value:
             raise ExecutionError(
                 "WIR927",
-                f"%{value.name} is declared as {type.dtype.value}, but its elements are {dtype}: what reads it "
-                "takes them for something else",
+                f"%{value.name} is declared as {type.dtype.value}, but its elements are {dtype}: "
+                "what reads it takes them for something else",
                 hint="correct the op's arguments (such as `dtype`), or the type of its result",
             )
         self._check_memory(value, type, facts, may_move)
