@@ -40,7 +40,7 @@ from inductor_frontend.torch_patches.table import (
 
 
 # Any: sympy's classes, which are untyped here.
-def _evaluated(wrapped: Any, precision: int) -> Any:
+def _evaluated(wrapped: Any, precision: int) -> object:
     """Evaluates the number in Inductor's wrapper of an index (`Identity`).
 
     Without it, sums of such numbers cannot be compared, and graphs with a padded relative position cannot be
@@ -58,7 +58,7 @@ def _stride_hints(self: Any, plain: Any, index: object, *args: object, **kwargs:
     return plain(self, sympy.sympify(index).replace(Identity, lambda wrapped: wrapped), *args, **kwargs)
 
 
-def _ordered(sizevars: Any, first: Any, second: object) -> tuple[object, object] | None:
+def _ordered(sizevars: Any, first: object, second: object) -> tuple[object, object] | None:
     """Returns two sizes, the smaller first; None if the order is unknown.
 
     No size exceeds `sys.maxsize`, which is the end of a slice without an end.
@@ -70,12 +70,12 @@ def _ordered(sizevars: Any, first: Any, second: object) -> tuple[object, object]
     return None
 
 
-def _smaller(self: Any, first: object, second: Any) -> object:
+def _smaller(self: Any, first: object, second: object) -> object:
     ordered = _ordered(self, first, second)
     return Min(first, second) if ordered is None else ordered[0]  # type: ignore[no-untyped-call]  # torch's
 
 
-def _larger(self: Any, first: object, second: Any) -> object:
+def _larger(self: Any, first: object, second: object) -> object:
     ordered = _ordered(self, first, second)
     return Max(first, second) if ordered is None else ordered[1]  # type: ignore[no-untyped-call]  # torch's
 

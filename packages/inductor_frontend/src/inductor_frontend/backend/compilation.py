@@ -239,7 +239,7 @@ def _aliasing_guards() -> int:
     return 0 if context is None else len(context.guards_context.aotautograd_guards)
 
 
-def _runtime_facts(compiled: Any, symbols: SymbolState) -> RuntimeFacts:
+def _runtime_facts(compiled: object, symbols: SymbolState) -> RuntimeFacts:
     """Returns what torch reports about a compiled function. Raises NoCanonicalForm."""
     serialize = getattr(compiled, "serialize", None)  # set by torch on the callable
     report = serialize() if callable(serialize) else None

@@ -45,14 +45,14 @@ def _named(gm: fx.GraphModule) -> dict[str, None]:
     return dict.fromkeys(str(n.target) for n in gm.graph.nodes if n.op in ("get_attr", "call_module"))
 
 
-def _attribute(gm: fx.GraphModule, path: str) -> Any:
+def _attribute(gm: fx.GraphModule, path: str) -> object:
     value: object = gm
     for name in path.split("."):
         value = getattr(value, name)
     return value
 
 
-def _copied(value: object) -> Any:
+def _copied(value: object) -> object:
     return GraphCopy(value) if isinstance(value, fx.GraphModule) else value
 
 

@@ -300,7 +300,7 @@ def _folder(value: object) -> Path | None:
     raise CaptureError("FE103", f"option 'memory_report' is {value!r}", hint="a folder")
 
 
-def _dataclass_of(cls: type[Any], options: Mapping[str, object], prefix: str) -> Any:
+def _dataclass_of(cls: type[object], options: Mapping[str, object], prefix: str) -> Any:
     """Creates an options dataclass from a dictionary; checks every value against the type of its field."""
     kinds = typing.get_type_hints(cls)
     if unknown := sorted(str(name) for name in options if name not in kinds):

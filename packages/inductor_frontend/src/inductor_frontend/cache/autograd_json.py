@@ -137,14 +137,14 @@ def _find(name: str, base: type) -> Any:
     return candidate
 
 
-def _torch(body: Any) -> Any:
+def _torch(body: Any) -> object:
     value = getattr(torch, body, None)
     if not isinstance(value, tuple(_TORCH.values())):
         raise DamagedEntry(f"unknown torch.{body}")
     return value
 
 
-_READERS: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
+_READERS: Mapping[str, Callable[[Any], object]] = MappingProxyType(
     {
         "float": float.fromhex,
         "size": lambda body: torch.Size(map(decode_metadata, body)),

@@ -236,7 +236,7 @@ def foreign_operators() -> frozenset[str]:
     return frozenset(operators)
 
 
-def _rule_tables() -> Iterator[Mapping[Any, Any]]:  # Any: torch's own
+def _rule_tables() -> Iterator[Mapping[Any, object]]:  # Any: torch's own
     """Yields the tables of lowerings and decompositions.
 
     Importing Inductor's modules takes a second or two, which a function from the cache must not wait for. If

@@ -84,7 +84,7 @@ def _interface(gpu: GpuProperties) -> type[device_interface.DeviceInterface]:
                 return 0
 
             @staticmethod
-            def get_device_properties(device: Any = None) -> Any:
+            def get_device_properties(device: Any = None) -> object:
                 return gpu
 
         @staticmethod

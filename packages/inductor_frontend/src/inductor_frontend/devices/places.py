@@ -23,7 +23,7 @@ class _Moved:
         self._fakes: dict[int, torch.Tensor] = {}
         self._real: dict[int, torch.Tensor] = {}
 
-    def __call__(self, value: Any) -> Any:  # Any: leaves of the user's arguments
+    def __call__(self, value: Any) -> object:  # Any: leaves of the user's arguments
         if not isinstance(value, torch.Tensor) or value.device.type not in ("cpu", self.device.type):
             return value
         fake = self._fakes.get(id(value))

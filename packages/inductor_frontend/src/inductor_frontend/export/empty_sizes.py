@@ -74,12 +74,12 @@ def nonnegative_sizes() -> Iterator[None]:
     elements."""
     make, fake = SIZE_SYMBOLS.own(), FAKE_RESULTS.own()
 
-    def make_symbol(*args: Any, **assumptions: Any) -> Any:
+    def make_symbol(*args: Any, **assumptions: object) -> Any:
         if assumptions.get("positive"):
             assumptions |= {"positive": None, "nonnegative": True}
         return make(*args, **assumptions)
 
-    def dispatch(mode: Any, func: Any, types: Any, args: object, kwargs: object) -> object:
+    def dispatch(mode: Any, func: object, types: Any, args: object, kwargs: object) -> object:
         if func in _NEED_ELEMENTS:
             _check_elements(func, args, kwargs)
         return fake(mode, func, types, args, kwargs)
@@ -116,7 +116,7 @@ def layouts_of_empty_tensors() -> Iterator[None]:
     guard, contiguous = LAYOUT_QUESTIONS.own(), MODEL_LAYOUT_QUESTIONS.own()
     asking: list[None] = []
 
-    def guard_bool(node: Any, file: str, line: int) -> Any:
+    def guard_bool(node: Any, file: str, line: int) -> object:
         answer = _if_not_empty(node.expr) if file.endswith(_OPERATORS) and not asking else None
         return guard(node, file, line) if answer is None else answer
 

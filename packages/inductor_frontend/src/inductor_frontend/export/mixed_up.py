@@ -66,7 +66,7 @@ def _is_mixed_up(node: fx.Node, operator: OpOverload) -> bool:
     return False
 
 
-def _again(node: fx.Node, operands: Any) -> Any:
+def _again(node: fx.Node, operands: Any) -> object:
     """Calls the node on its fake tensors: a loaded program has lost their identities. None if the kernel
     fails."""
     fake_mode = detect_fake_mode(pytree.tree_leaves(operands))

@@ -64,8 +64,8 @@ def known_descriptors() -> Iterator[None]:
         yield
 
 
-def _tracing(plain: Callable[[Any, Any], Any]) -> Callable[[object, object], object]:
-    def getitem(kernel: Any, grid: Any) -> Any:
+def _tracing(plain: Callable[[Any, object], Any]) -> Callable[[object, object], object]:
+    def getitem(kernel: Any, grid: object) -> Any:
         if get_proxy_mode() is None:
             return plain(kernel, grid)
         return partial(_launch, kernel, grid)
@@ -73,7 +73,7 @@ def _tracing(plain: Callable[[Any, Any], Any]) -> Callable[[object, object], obj
     return getitem
 
 
-def _launch(kernel: Any, grid: Any, *args: object, **kwargs: object) -> None:
+def _launch(kernel: Any, grid: object, *args: object, **kwargs: object) -> None:
     """Traces one launch, with the results of its heuristics as arguments."""
     from triton.runtime.autotuner import Heuristics
 

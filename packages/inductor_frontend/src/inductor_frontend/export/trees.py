@@ -130,7 +130,7 @@ def pack(tree: object) -> Any:
     return _map(tree, _is_unregistered, lambda x: _Packed(type(x), _fields(x), [pack(v) for v in _values(x)]))
 
 
-def unpack(tree: object) -> Any:
+def unpack(tree: object) -> object:
     """Restores the data classes of a structure; the inverse of `pack`."""
     return _map(
         tree,
@@ -157,7 +157,7 @@ def _is_unregistered(x: object) -> bool:
     )
 
 
-def _map(tree: Any, matches: Callable[[Any], bool], change: Callable[[Any], object]) -> object:
+def _map(tree: Any, matches: Callable[[object], bool], change: Callable[[Any], object]) -> object:
     """Applies `change` to the matching parts of `tree`; returns the same object if no part matches."""
     if matches(tree):
         return change(tree)

@@ -68,7 +68,7 @@ def _unneeded(graph: GraphModule) -> tuple[Change, ...]:
     )
 
 
-def _register_without(unneeded: tuple[Change, ...], register: Any, *args: object, **kwargs: object) -> Any:
+def _register_without(unneeded: tuple[Change, ...], register: Any, *args: object, **kwargs: object) -> object:
     """Registers the other kinds of patterns.
 
     torch caches the registration of each kind, and of all kinds together. The second cache is bypassed, so

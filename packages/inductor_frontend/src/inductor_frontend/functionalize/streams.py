@@ -39,7 +39,7 @@ def writing_to_inputs() -> Iterator[None]:
         yield
 
 
-def _source(node: Any) -> Any:
+def _source(node: Any) -> object:
     """Returns the value of a node through nodes that order streams.
 
     Result `i` of such a node is its operand `i + 1`: the first operands are its dependencies and its callee.

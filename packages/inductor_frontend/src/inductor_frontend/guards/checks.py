@@ -86,7 +86,7 @@ def _condition(node: fx.Node) -> sympy.Basic | None:
     return None
 
 
-def _side(arg: Any) -> Any:  # Any: nodes and numbers; sympy expressions
+def _side(arg: Any) -> object:  # Any: nodes and numbers; sympy expressions
     if not isinstance(arg, fx.Node):
         return arg
     for symbol, path in (arg.meta.get("unbacked_bindings") or {}).items():

@@ -32,7 +32,7 @@ _PLACE = re.compile(r"(?P<input>.+)\.(?P<what>size|stride)\(\)\[(?P<dim>\d+)\]")
 _BASE_NUMBER = re.compile(r".+\._base\.(?:(?:size|stride)\(\)\[\d+\]|storage_offset\(\))")
 
 # Any in this file: fake tensors and numbers, sympy objects and tuples of them; the text determines the type.
-_BINARY: Mapping[type[ast.operator], Callable[[object, Any], object]] = MappingProxyType(
+_BINARY: Mapping[type[ast.operator], Callable[[object, object], object]] = MappingProxyType(
     {
         ast.Add: operator.add,
         ast.Sub: operator.sub,
@@ -43,7 +43,7 @@ _BINARY: Mapping[type[ast.operator], Callable[[object, Any], object]] = MappingP
         ast.Div: functions.FloatTrueDiv,
     }
 )
-_COMPARE: Mapping[type[ast.cmpop], Callable[[object, Any], object]] = MappingProxyType(
+_COMPARE: Mapping[type[ast.cmpop], Callable[[object, object], object]] = MappingProxyType(
     {
         ast.Eq: sympy.Eq,
         ast.NotEq: sympy.Ne,

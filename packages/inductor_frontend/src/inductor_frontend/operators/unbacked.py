@@ -72,7 +72,7 @@ def _is_number_in(outputs: object, path: tuple[Any, ...]) -> bool:
 
 
 def _result_at(
-    scope: Scope, node: Any, result: Value | None, path: tuple[Any, ...]
+    scope: Scope, node: Any, result: Value | None, path: tuple[object, ...]
 ) -> tuple[Value, tuple[object, ...]]:
     """Returns the tensor that a key path starts from, and the rest of the path."""
     output: Any = node.outputs

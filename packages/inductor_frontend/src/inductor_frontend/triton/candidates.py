@@ -35,7 +35,7 @@ class Candidates:
 class _Tuner:
     """Replaces Inductor's autotuner, and stores its arguments."""
 
-    def __init__(self, function: object, **arguments: Any) -> None:
+    def __init__(self, function: object, **arguments: object) -> None:
         self.arguments = arguments
 
 
