@@ -2,5 +2,5 @@
 
 from collections.abc import Callable, Sequence
 
-Boxed = Callable[[list[object]], Sequence[object]]  # Any: tensors and numbers of any graph
+Boxed = Callable[[list[object]], Sequence[object]]  # tensors and numbers of any graph
 """Accepts the flat arguments in a list, which it clears, and returns the flat results."""

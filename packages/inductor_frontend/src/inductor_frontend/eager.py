@@ -28,9 +28,9 @@ from wrapper_ir.plugins.eager import EagerRun, EagerValue
 
 
 def eager_run(
-    model: torch.nn.Module | Callable[..., Any] | ExportedProgram,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
+    model: torch.nn.Module | Callable[..., object] | ExportedProgram,
+    args: tuple[object, ...],
+    kwargs: Mapping[str, object],
     *,
     dynamic_shapes: object = None,
     options: CaptureOptions | None = None,

@@ -51,9 +51,9 @@ from wrapper_ir_torch import own_ranks
 
 
 def capture(
-    model: torch.nn.Module | Callable[..., Any] | ExportedProgram,  # Any: the model's own signature
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any] | None = None,
+    model: torch.nn.Module | Callable[..., object] | ExportedProgram,
+    args: tuple[object, ...],
+    kwargs: Mapping[str, object] | None = None,
     *,
     dynamic_shapes: object = None,  # the nested form of torch.export
     target: ir.Target | str | None = None,
@@ -83,9 +83,9 @@ def capture(
 
 
 def _capture(
-    model: torch.nn.Module | Callable[..., Any] | ExportedProgram,  # Any: as in `capture`
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
+    model: torch.nn.Module | Callable[..., object] | ExportedProgram,
+    args: tuple[object, ...],
+    kwargs: Mapping[str, object],
     dynamic_shapes: object,
     target: ir.Target | str | None,
     options: CaptureOptions,
@@ -203,13 +203,21 @@ class InductorFrontend:
     name = "inductor"
 
     def capture(
-        self, model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None, **options: Any
+        self,
+        model: torch.nn.Module | Callable[..., object] | ExportedProgram,
+        args: tuple[object, ...],
+        kwargs: Mapping[str, object] | None = None,
+        **options: Any,
     ) -> Artifact:
         """Captures a model; `options` are the keyword arguments of `capture`, such as `dynamic_shapes`."""
         return capture(model, args, kwargs, **options)
 
     def eager(
-        self, model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any] | None = None, **options: Any
+        self,
+        model: torch.nn.Module | Callable[..., object] | ExportedProgram,
+        args: tuple[object, ...],
+        kwargs: Mapping[str, object] | None = None,
+        **options: Any,
     ) -> EagerRun:
         """Returns the graph that `capture` lowers, ready to run with PyTorch's operators. Raises CaptureError
         (FE1nn)."""

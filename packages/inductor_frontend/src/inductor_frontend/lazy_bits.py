@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
 from inductor_frontend.boxed import Boxed
+
+if TYPE_CHECKING:
+    from torch._inductor.utils import InputType
 
 # Any in this file: tensors and numbers of a graph.
 
@@ -65,7 +68,7 @@ def _plain_leaf(x: torch.Tensor) -> torch.Tensor:
     return plain.requires_grad_(x.requires_grad)
 
 
-def without_bits(gm: fx.GraphModule, inputs: Sequence[Any]) -> Sequence[Any]:
+def without_bits(gm: fx.GraphModule, inputs: Sequence[InputType]) -> Sequence[InputType]:
     """Returns the (fake) inputs of a graph without bits, as at run time, and adapts the graph.
 
     A view as another dtype needs a plain tensor, which the trace may have obtained by conjugating a
@@ -93,7 +96,7 @@ def _view_without_bits(x: torch.Tensor) -> torch.Tensor:
     return torch._neg_view(x) if x.is_neg() else x
 
 
-def share_lazily(inputs: Sequence[Any]) -> bool:
+def share_lazily(inputs: Sequence[InputType]) -> bool:
     """Returns whether a lazy tensor shares its storage with another input.
 
     If either is written, autograd replaces both by views of one base, and loses the bits.

@@ -49,7 +49,9 @@ def _evaluated(wrapped: Any, precision: int) -> object:
     return wrapped.args[0]._eval_evalf(precision)
 
 
-def _stride_hints(self: Any, plain: Any, index: object, *args: object, **kwargs: object) -> object:
+def _stride_hints(
+    self: object, plain: Callable[..., object], index: object, *args: object, **kwargs: object
+) -> object:
     """Calls Inductor's function with an index without wrappers.
 
     A stride is a difference of two values of the index. With the wrappers, which `_evaluated` makes
@@ -122,7 +124,7 @@ def _before(a: torch.Tensor, b: torch.Tensor) -> bool:
     return statically_known_true((last + 1) * a.itemsize <= b.storage_offset() * b.itemsize)
 
 
-def _view_strides(plain: Callable[..., Any], *layouts: Any, size_oblivious: bool = False) -> object:
+def _view_strides(plain: Callable[..., object], *layouts: object, size_oblivious: bool = False) -> object:
     """Returns torch's strides of a view; if sizes are arbitrary, without a guard if the strides fit all
     sizes."""
     strides = plain(*layouts, True) if symbolic_config.backed_size_oblivious else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch._functorch import config as functorch_config
 from torch.fx import GraphModule
@@ -11,12 +11,15 @@ from torch.fx import GraphModule
 from inductor_frontend.backend.function import compile_function
 from inductor_frontend.backend.options import BackendOptions
 
+if TYPE_CHECKING:
+    from torch._inductor.utils import InputType
+
 __all__ = ["BackendOptions", "wrapper_ir_backend"]
 
 
 def wrapper_ir_backend(
     gm: GraphModule,
-    example_inputs: Sequence[object],  # tensors, symbolic and plain numbers
+    example_inputs: Sequence[InputType],  # tensors, symbolic and plain numbers
     *,
     options: Mapping[str, object] | None = None,  # values as the user typed them
     mode: str | None = None,

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, MutableSet
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import fx
+
+if TYPE_CHECKING:
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 # Any in this file: attributes of graphs, and torch's untyped ShapeEnv.
 
@@ -60,7 +63,7 @@ class SymbolSnapshot:
     """A snapshot of a ShapeEnv: symbols, ranges, replacements, guards, deferred assertions. Empty if `env` is
     None."""
 
-    def __init__(self, env: Any) -> None:
+    def __init__(self, env: ShapeEnv | None) -> None:
         self._env = env
         self._state = {} if env is None else {name: _plain_copy(value) for name, value in vars(env).items()}
 

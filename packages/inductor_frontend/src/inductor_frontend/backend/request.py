@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx
@@ -16,6 +16,10 @@ from inductor_frontend.guards.checks import ModelCheck
 from inductor_frontend.lazy_bits import is_lazy
 from inductor_frontend.torch_patches._compat import shape_env_from_inputs
 
+if TYPE_CHECKING:
+    from torch._inductor.utils import InputType
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
 
 @dataclass(frozen=True, slots=True)
 class GraphRequest:
@@ -25,7 +29,7 @@ class GraphRequest:
     """
 
     gm: GraphModule
-    inputs: Sequence[Any]  # Any: fake tensors, symbolic and plain numbers
+    inputs: Sequence[InputType]
     facts: Mapping[str, Any]  # Any: each fact has its own type
     checks: Sequence[ModelCheck] = ()
     """The model's assertions, with the messages of its author."""
@@ -69,7 +73,7 @@ class GraphRequest:
         return "inference" if self.facts.get("is_inference") else "forward"
 
     @property
-    def shape_env(self) -> Any:  # Any: torch's ShapeEnv, untyped
+    def shape_env(self) -> ShapeEnv | None:
         """The ShapeEnv of the graph's sizes; None if all are constant."""
         env = getattr(self.gm, "shape_env", None)  # autograd stores it there
         return shape_env_from_inputs(self.inputs) if env is None else env

@@ -10,14 +10,13 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import torch
 from torch import fx
 from torch._guards import TracingContext, tracing
 from torch._inductor import config as inductor_config
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from inductor_frontend.backend.compilation import ReportingCompilation
 from inductor_frontend.backend.graph import compile_graph
@@ -37,6 +36,10 @@ from wrapper_ir.artifact import Artifact
 from wrapper_ir.artifact.file import save
 from wrapper_ir.plugins.protocols import Emitter
 from wrapper_ir_runtime.cache import DamagedEntry
+
+if TYPE_CHECKING:
+    from torch._inductor.utils import InputType
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 # Any in this file: results of any graph.
 
@@ -87,7 +90,7 @@ class CompiledPiece:
 
 def standalone_compile(
     gm: fx.GraphModule,
-    example_inputs: Sequence[object],
+    example_inputs: Sequence[InputType],
     *,
     dynamic_shapes: Sizes = "from_graph",
     options: Mapping[str, object] | None = None,
@@ -105,7 +108,7 @@ def standalone_compile(
 
 
 def compile_piece(
-    gm: fx.GraphModule, inputs: Sequence[object], sizes: Sizes, options: BackendOptions, *, trains: bool
+    gm: fx.GraphModule, inputs: Sequence[InputType], sizes: Sizes, options: BackendOptions, *, trains: bool
 ) -> CompiledPiece:
     """Compiles a piece as `standalone_compile` does. If `trains`, it may have a backward graph, which is
     compiled at once."""
@@ -208,7 +211,7 @@ class _Piece(ReportingCompilation):
     _forward: CompiledGraph | None = None
     _backward: CompiledGraph | None = None
 
-    def inner(self, gm: fx.GraphModule, inputs: Sequence[object], *_: object, **facts: object) -> Boxed:
+    def inner(self, gm: fx.GraphModule, inputs: Sequence[InputType], *_: object, **facts: object) -> Boxed:
         """Compiles a graph. Raises BackendError FE361 if it needs gradients, but the piece is for
         inference."""
         request = GraphRequest(gm, inputs, facts, self.checks)

@@ -34,7 +34,7 @@ _TORCH: Mapping[str, type] = MappingProxyType(
 )
 
 
-def encode_metadata(value: Any) -> Json:
+def encode_metadata(value: object) -> Json:
     """Encodes a value as JSON; raises NoCanonicalForm for classes without an encoding."""
     match value:
         case enum.Enum():

@@ -7,7 +7,7 @@ skips that, so the guards are stored with the program and added again.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import sympy
 
@@ -15,12 +15,15 @@ from inductor_frontend.cache.sizes import Json, decode_size
 from inductor_frontend.torch_patches.symbol_facts import symbol_hint, symbol_range
 from wrapper_ir_runtime.cache import DamagedEntry
 
+if TYPE_CHECKING:
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
 
 class SymbolState:
-    """The symbols of one compilation. `shape_env` is torch's (untyped) ShapeEnv; None if all sizes are
+    """The symbols of one compilation. `shape_env` is torch's ShapeEnv; None if all sizes are
     constant."""
 
-    def __init__(self, shape_env: Any) -> None:
+    def __init__(self, shape_env: ShapeEnv | None) -> None:
         self._env = shape_env
         self._before = 0 if shape_env is None else len(shape_env.guards)
         self._by_name = {} if shape_env is None else {s.name: s for s in shape_env.var_to_range}
@@ -61,6 +64,7 @@ class SymbolState:
         """
         guards = tuple(map(self.read, items))
         for guard in guards:
+            assert self._env is not None, "guards have symbols"
             if guard.xreplace(self._env.backed_var_to_val) is not sympy.true:
                 raise DamagedEntry(f"guard {guard} is not satisfied")
         return guards
@@ -68,6 +72,7 @@ class SymbolState:
     def add(self, guards: Sequence[sympy.Basic]) -> None:
         """Adds guards to the ShapeEnv, as the compilation did."""
         for guard in guards:
+            assert self._env is not None, "guards have symbols"
             self._env.evaluate_expr(guard)
 
 

@@ -12,7 +12,6 @@ import importlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
-from typing import Any
 
 import torch
 from torch._dynamo import device_interface
@@ -31,8 +30,6 @@ from inductor_frontend.torch_patches.table import (
     GPU_INTERFACES,
     TRITON_DRIVER,
 )
-
-# Any in this file: torch's devices are integers, strings or torch.device, and its hooks are untyped.
 
 _CACHED_QUERIES = (
     ("torch.utils._triton", "has_triton"),
@@ -84,7 +81,7 @@ def _interface(gpu: GpuProperties) -> type[device_interface.DeviceInterface]:
                 return 0
 
             @staticmethod
-            def get_device_properties(device: Any = None) -> object:
+            def get_device_properties(device: object = None) -> object:
                 return gpu
 
         @staticmethod
@@ -100,11 +97,11 @@ def _interface(gpu: GpuProperties) -> type[device_interface.DeviceInterface]:
             return True
 
         @staticmethod
-        def synchronize(device: Any = None) -> None:
+        def synchronize(device: object = None) -> None:
             return None
 
         @staticmethod
-        def get_compute_capability(device: Any = None) -> int:
+        def get_compute_capability(device: object = None) -> int:
             return gpu.major * 10 + gpu.minor
 
         @staticmethod
@@ -112,7 +109,7 @@ def _interface(gpu: GpuProperties) -> type[device_interface.DeviceInterface]:
             return including_emulation or gpu.major >= 8
 
         @staticmethod
-        def is_triton_capable(device: Any = None) -> bool:
+        def is_triton_capable(device: object = None) -> bool:
             return gpu.major >= 7
 
     return StandIn

@@ -17,6 +17,7 @@ from torch.fx.node import Argument, map_aggregate
 from torch.utils import _pytree as pytree
 
 from inductor_frontend.errors import CaptureError
+from inductor_frontend.graph_modules import graph_modules
 
 
 def moved_program(program: ExportedProgram, device: torch.device) -> ExportedProgram:
@@ -37,17 +38,13 @@ def moved_program(program: ExportedProgram, device: torch.device) -> ExportedPro
         node.kwargs = map_aggregate(node.kwargs, lambda x: _elsewhere(x, device))
         if "val" in node.meta:
             node.meta["val"] = pytree.tree_map(lambda x: _fake(x, device, fakes), node.meta["val"])
-    for part in _graphs(moved.graph_module):
+    for part in graph_modules(moved.graph_module):
         part.recompile()
     return moved
 
 
-def _graphs(root: fx.GraphModule) -> Iterator[fx.GraphModule]:
-    return (m for m in root.modules() if isinstance(m, fx.GraphModule))
-
-
 def _nodes(root: fx.GraphModule) -> Iterator[fx.Node]:
-    return (node for part in _graphs(root) for node in part.graph.nodes)
+    return (node for part in graph_modules(root) for node in part.graph.nodes)
 
 
 def _check(node: fx.Node, device: torch.device) -> None:

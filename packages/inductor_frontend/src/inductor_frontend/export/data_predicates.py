@@ -21,7 +21,7 @@ def _equal(a: Tensor, b: Tensor) -> object:
     return a.shape == b.shape and (a == b).all().item()
 
 
-def _allclose(*args: Any, **kwargs: Any) -> Any:
+def _allclose(*args: Any, **kwargs: Any) -> object:
     return torch.isclose(*args, **kwargs).all().item()
 
 

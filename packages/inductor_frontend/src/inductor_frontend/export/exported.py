@@ -129,7 +129,7 @@ def _around(module: torch.nn.Module) -> Iterator[list[tuple[torch.Tensor, int | 
     after the trace. Mutations of Python objects are refused. Yields the arguments with the sizes of their
     storages in bytes.
     """
-    places: list[tuple[torch.Tensor, Any]] = []
+    places: list[tuple[torch.Tensor, _Geometry]] = []
     storages: list[tuple[torch.Tensor, int | torch.SymInt]] = []
     watches: list[Watch] = []
 
@@ -166,6 +166,8 @@ def _nbytes(tensor: torch.Tensor) -> int | torch.SymInt:
     return nbytes
 
 
+_Geometry = tuple[torch.Size, tuple[int, ...], int | torch.SymInt]
+"""Sizes, strides and offset of a tensor."""
 _RESIZING = ("aten::resize_", "aten::set_", "inductor::resize_storage_bytes_")
 
 
@@ -187,7 +189,7 @@ def _check_storages(
         )
 
 
-def _restore(places: list[tuple[torch.Tensor, Any]]) -> None:
+def _restore(places: list[tuple[torch.Tensor, _Geometry]]) -> None:
     """Restores the sizes, strides and offsets of tensors without tracing."""
     from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
 
 import torch
 from torch._C._functorch import is_functorch_wrapped_tensor
@@ -20,8 +19,6 @@ from torch.utils import _pytree as pytree
 from inductor_frontend.torch_patches.replaced import replaced
 from inductor_frontend.torch_patches.table import FAKE_RESULTS
 from wrapper_ir.operators.library import LIBRARIES
-
-# Any in this file: arguments and results of any operator.
 
 _OTHERS = """
     _c10d_functional_autograd _dtensor _quantized c10d c10d_functional debugprims export flex_lib fsdp
@@ -37,7 +34,9 @@ def fresh_fakes() -> Iterator[None]:
     """Replaces fake results that are declared as new and share memory, while the context is active."""
     plain = FAKE_RESULTS.own()
 
-    def dispatch(mode: FakeTensorMode, func: Any, types: Any, args: Any, kwargs: object) -> object:
+    def dispatch(
+        mode: FakeTensorMode, func: OpOverload, types: object, args: object, kwargs: object
+    ) -> object:
         result = plain(mode, func, types, args, kwargs)
         if not fresh_returns(func):
             return result
@@ -63,7 +62,7 @@ def fresh_returns(operator: object) -> frozenset[int]:
     return frozenset(i for i, r in returns if r.alias_info is None and "Tensor" in str(r.type))
 
 
-def shared_results(operator: object, result: object, operands: object) -> list[torch.Tensor]:
+def shared_results(operator: OpOverload, result: object, operands: object) -> list[torch.Tensor]:
     """Returns the fake tensors that are declared as new, and share memory with an operand or another
     result."""
     shared: list[torch.Tensor] = []
@@ -78,7 +77,10 @@ def shared_results(operator: object, result: object, operands: object) -> list[t
 
 
 def _map_shared(
-    operator: Any, result: Any, operands: Any, replacement: Callable[[torch.Tensor], torch.Tensor]
+    operator: OpOverload,
+    result: object,
+    operands: object,
+    replacement: Callable[[torch.Tensor], torch.Tensor],
 ) -> object:
     """Replaces the tensors of a result that are declared as new, and share memory with an operand or earlier
     result."""
@@ -91,7 +93,7 @@ def _map_shared(
         storages.update(_storages([tensor]))
         return tensor
 
-    parts = [result] if count == 1 else [*result]
+    parts: list[object] = [result] if count == 1 or not isinstance(result, tuple | list) else [*result]
     for i, part in enumerate(parts):
         if i in fresh:
             parts[i] = pytree.tree_map_only(torch.Tensor, separate, part)

@@ -15,6 +15,7 @@ from torch.utils import _pytree as pytree
 
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.export.fresh_fakes import fresh_returns, shared_results
+from inductor_frontend.graph_modules import graph_modules
 
 # Any in this file: values of nodes.
 
@@ -31,8 +32,8 @@ def refuse_mixed_up(model: object) -> None:
     The trace contains one of the two tensors wherever the model used the other. Call this outside of
     `fresh_fakes`.
     """
-    for module in model.graph_module.modules() if isinstance(model, ExportedProgram) else ():
-        for node in module.graph.nodes if isinstance(module, fx.GraphModule) else ():
+    for module in graph_modules(model.graph_module) if isinstance(model, ExportedProgram) else ():
+        for node in module.graph.nodes:
             operator = _operator(node)
             if node.users and operator is not None and _is_mixed_up(node, operator):
                 raise CaptureError(

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any
 
 import torch
 from torch import Tensor, fx
@@ -20,22 +19,22 @@ from torch._C import DispatchKey
 from torch._ops import OpOverload
 from torch._prims_common import clone_preserve_strides
 
+from inductor_frontend.graph_modules import graph_modules
 from inductor_frontend.torch_patches.replaced import replaced_kernels
 from inductor_frontend.torch_patches.table import COPIES, SECTIONS
 
-# Any in this file: sizes, which may be symbols.
 _ATEN = torch.ops.aten
 Pieces = Sequence[Tensor]
 
 
-def _sized(x: Tensor, sizes: list[Any], dim: int) -> Pieces:
+def _sized(x: Tensor, sizes: list[int], dim: int) -> Pieces:
     """Returns views of these sizes, followed by a view of the remainder of `x`."""
     pieces: Pieces = _ATEN.split_with_sizes.default(x, [*sizes, x.size(dim) - sum(sizes)], dim)
     return pieces
 
 
-def _split(x: Tensor, size: Any, dim: int = 0) -> Pieces:
-    n: Any = x.size(dim)
+def _split(x: Tensor, size: int, dim: int = 0) -> Pieces:
+    n = x.size(dim)
     count = (
         1 if size == 0 else int((n + size - 1) // size)
     )  # torch adds the same guards on the number of pieces
@@ -49,7 +48,7 @@ def _chunk(x: Tensor, chunks: int, dim: int = 0) -> Pieces:
 
 def _sections(x: Tensor, sections: int, dim: int = 0) -> Pieces:
     """Returns `sections` views; the first ones are longer by 1 if the size is not divisible."""
-    n: Any = x.size(dim)
+    n = x.size(dim)
     return _sized(x, [(n + sections - 1 - i) // sections for i in range(sections - 1)], dim)
 
 
@@ -65,9 +64,10 @@ _PIECES: Mapping[OpOverload, Callable[..., Pieces]] = MappingProxyType(
 def with_sized_pieces(gm: fx.GraphModule) -> None:
     """Replaces the operators in a graph, and in copies of its nested control-flow graphs."""
     for node in _calls(gm):
+        assert isinstance(node.target, OpOverload)
         node.target = _PIECES[node.target]
     for name, child in gm.named_children():
-        if isinstance(child, fx.GraphModule) and any(any(_calls(m)) for m in child.modules()):
+        if isinstance(child, fx.GraphModule) and any(any(_calls(m)) for m in graph_modules(child)):
             graph = fx.Graph()
             graph.output(graph.graph_copy(child.graph, {}))
             copy = fx.GraphModule(child, graph)
@@ -76,9 +76,8 @@ def with_sized_pieces(gm: fx.GraphModule) -> None:
     gm.recompile()
 
 
-def _calls(module: torch.nn.Module) -> Iterator[Any]:
-    graph = module.graph if isinstance(module, fx.GraphModule) else fx.Graph()
-    return (n for n in graph.nodes if n.op == "call_function" and n.target in _PIECES)
+def _calls(module: fx.GraphModule) -> Iterator[fx.Node]:
+    return (n for n in module.graph.nodes if n.op == "call_function" and n.target in _PIECES)
 
 
 def _copied(x: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:

@@ -20,7 +20,9 @@ def keep_equalities(gm: fx.GraphModule) -> None:
     values = [n.meta.get("example_value") for n in gm.graph.nodes]
     env = detect_shape_env(values)
     changed = False
-    for node in [] if env is None else list(gm.graph.nodes):
+    if env is None:
+        return
+    for node in list(gm.graph.nodes):
         # A number that was replaced by a constant keeps a range with that constant.
         bound = {
             symbol: path for symbol, path in (node.meta.get("unbacked_bindings") or {}).items() if path == ()

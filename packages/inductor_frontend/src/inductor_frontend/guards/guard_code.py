@@ -125,7 +125,9 @@ def _for_any_symbol(
     env = detect_shape_env(list(inputs.values()))
     tensors = [x for x in inputs.values() if isinstance(x, torch.Tensor) and x.layout is torch.strided]
     layouts = [n for x in tensors for n in (*x.size(), *x.stride(), x.storage_offset())]
-    symbols = {s: symbol_hint(env, s) for n in layouts for s in _number(n).free_symbols}
+    symbols = (
+        {} if env is None else {s: symbol_hint(env, s) for n in layouts for s in _number(n).free_symbols}
+    )
     conditions: dict[sympy.Basic, None] = {}
     for assignment in product(sorted(symbols, key=str), repeat=len(unknown)):
         condition = _Reader(inputs, {**numbers, **dict(zip(unknown, assignment))}).condition(text)
@@ -141,10 +143,11 @@ def _base_numbers(exported: ExportedProgram) -> dict[str, sympy.Basic]:
     Empty for a program that was saved and loaded.
     """
     env = detect_shape_env([n.meta.get("val") for n in exported.graph.nodes])
-    sources = {} if env is None else env.var_to_sources
+    if env is None:
+        return {}
     return {
         s.name: env.replace(symbol)
-        for symbol, origins in sources.items()
+        for symbol, origins in env.var_to_sources.items()
         for s in origins
         if "._base." in s.name
     }

@@ -7,7 +7,6 @@ its own `Wait`. From then on, Inductor's buffer name refers to the finished tens
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 from torch._inductor import ir
@@ -112,7 +111,7 @@ def _fresh_results(scope: Scope, node: ir._CollectiveKernel) -> list[tuple[str, 
     """Returns names and types of tensors that the operator allocates."""
     if isinstance(node.layout, ir.Layout):
         return [(node.get_name(), scope.result_type(node.layout))]
-    outputs: Sequence[Any] = node.outputs  # Any: Inductor declares them late, as nodes of any kind
+    outputs: Sequence[ir.MultiOutput] = node.outputs
     return [(out.get_name(), scope.result_type(out.get_layout())) for out in outputs]
 
 

@@ -12,6 +12,7 @@ from torch.fx.experimental.symbolic_shapes import (
     DivideByKey,
     resolve_unbacked_bindings,
 )
+from torch.utils import _pytree as pytree
 from torch.utils._pytree import SequenceKey
 
 from inductor_frontend.errors import ConversionError
@@ -62,7 +63,7 @@ def define_unbacked(scope: Scope, node: Any, result: Value | None) -> None:  # A
             scope.symbols.define(symbol, _read(value, rest))
 
 
-def _is_number_in(outputs: object, path: tuple[Any, ...]) -> bool:
+def _is_number_in(outputs: object, path: tuple[pytree.KeyEntry, ...]) -> bool:
     """Returns whether a path leads to a number inside a nested result."""
     for key in path:
         if not isinstance(key, SequenceKey) or not isinstance(outputs, (list, tuple)):
@@ -72,8 +73,8 @@ def _is_number_in(outputs: object, path: tuple[Any, ...]) -> bool:
 
 
 def _result_at(
-    scope: Scope, node: Any, result: Value | None, path: tuple[object, ...]
-) -> tuple[Value, tuple[object, ...]]:
+    scope: Scope, node: Any, result: Value | None, path: tuple[pytree.KeyEntry, ...]
+) -> tuple[Value, tuple[pytree.KeyEntry, ...]]:
     """Returns the tensor that a key path starts from, and the rest of the path."""
     output: Any = node.outputs
     only = len(node.outputs) == 1 and isinstance(output[0], ir.MultiOutput) and not output[0].indices
@@ -88,7 +89,7 @@ def _result_at(
     return result, path
 
 
-def _read(value: Value, path: tuple[Any, ...]) -> Expr:
+def _read(value: Value, path: tuple[pytree.KeyEntry, ...]) -> Expr:
     match path:
         case ():
             return Item(value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -11,8 +10,7 @@ from torch import Tensor
 from wrapper_ir.analysis.overlap import Geometry, overlap
 
 
-# Any: tensors, and symbolic or concrete numbers.
-def donated_alone(inputs: Sequence[Any], donated: Sequence[int]) -> list[int]:
+def donated_alone(inputs: Sequence[object], donated: Sequence[int]) -> list[int]:
     """Returns the positions in `donated` whose memory overlaps no other input.
 
     Autograd donates tensors that the forward graph created and does not return. Two of them may be
@@ -20,16 +18,16 @@ def donated_alone(inputs: Sequence[Any], donated: Sequence[int]) -> list[int]:
     """
     if not donated:
         return []
-    by_storage: dict[int, list[int]] = {}
+    by_storage: dict[int, list[tuple[int, Tensor]]] = {}
     for position, x in enumerate(inputs):
         if isinstance(x, Tensor) and x.layout == torch.strided:
-            by_storage.setdefault(x.untyped_storage()._cdata, []).append(position)
+            by_storage.setdefault(x.untyped_storage()._cdata, []).append((position, x))
     shared = {
-        one
+        position
         for group in by_storage.values()
-        for one in group
-        for other in group
-        if one != other and _may_overlap(inputs[one], inputs[other])
+        for position, x in group
+        for other, y in group
+        if position != other and _may_overlap(x, y)
     }
     return [position for position in donated if position not in shared]
 

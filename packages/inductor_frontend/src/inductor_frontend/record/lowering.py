@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from logging import INFO
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch._inductor import metrics
@@ -44,6 +44,9 @@ from inductor_frontend.torch_patches._compat import decomposition_argument, shap
 from inductor_frontend.torch_patches.replaced import replaced
 from inductor_frontend.torch_patches.table import DESCRIPTORS
 
+if TYPE_CHECKING:
+    from torch._inductor.utils import InputType
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoweringRequest:
@@ -54,7 +57,7 @@ class LoweringRequest:
     """
 
     gm: GraphModule
-    inputs: Sequence[Any]  # Any: fake tensors, and symbolic or concrete numbers
+    inputs: Sequence[InputType]
     static_inputs: Sequence[int] = ()
     is_inference: bool = True
     is_backward: bool = False

@@ -4,22 +4,27 @@ lower."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import fx
 from torch._guards import detect_fake_mode
 from torch._inductor import config as inductor_config
 
+from inductor_frontend.graph_modules import graph_modules
 from inductor_frontend.torch_patches._compat import LOWERS_ANY_SLICE
 from inductor_frontend.torch_patches.symbol_facts import symbol_range
+
+if TYPE_CHECKING:
+    from torch._inductor.utils import InputType
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 _LOOPS = (torch.ops.higher_order.while_loop, torch.ops.higher_order.while_loop_stack_output)
 _SUMS = ("_c10d_functional.all_reduce.default", "_c10d_functional.all_reduce_.default")
 _ROLLED = (torch.ops.higher_order.scan, torch.ops.higher_order.map_impl)
 
 
-def lowering_hint(gm: fx.GraphModule, inputs: Sequence[Any]) -> str:  # Any: fake tensors and numbers
+def lowering_hint(gm: fx.GraphModule, inputs: Sequence[InputType]) -> str:
     """Returns how to change control flow and slices that Inductor cannot lower; '' if the graph has none of
     them."""
     mode = detect_fake_mode(inputs)
@@ -57,7 +62,7 @@ def _is_open_sum(node: fx.Node) -> bool:
     return isinstance(summed.meta["val"].numel(), torch.SymInt)
 
 
-def _open_sizes(node: fx.Node, env: Any) -> Iterator[object]:  # Any: torch's ShapeEnv, and sizes
+def _open_sizes(node: fx.Node, env: ShapeEnv) -> Iterator[object]:
     """Yields the sizes of a slice's input that have no bounds."""
     source: Any = node.args[0]  # Any: a node, whose value is fake
     sizes: Sequence[object] = source.meta["val"].shape
@@ -69,9 +74,7 @@ def _open_sizes(node: fx.Node, env: Any) -> Iterator[object]:  # Any: torch's Sh
 
 
 def _calls(gm: fx.GraphModule) -> Iterator[fx.Node]:
-    for module in gm.modules():
-        if isinstance(module, fx.GraphModule):
-            yield from (n for n in module.graph.nodes if n.op == "call_function")
+    return (n for module in graph_modules(gm) for n in module.graph.nodes if n.op == "call_function")
 
 
 def _sequence(x: Any) -> tuple[object, ...]:  # Any: arguments and values of any kind

@@ -19,6 +19,7 @@ from torch._inductor.fx_utils import get_fake_args_kwargs
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from inductor_frontend.functionalize.views import is_view
+from inductor_frontend.graph_modules import graph_modules
 from inductor_frontend.torch_patches._compat import removed_copy_of
 
 _ATEN = torch.ops.aten
@@ -39,9 +40,8 @@ _IN_PLACE = frozenset(
 def keep_old_values(gm: fx.GraphModule, fake_mode: FakeTensorMode) -> None:
     """Mutates a functional graph and its subgraphs, in which the only writes are consecutive copies to
     inputs."""
-    for module in gm.modules():
-        if isinstance(module, fx.GraphModule):
-            _Keeper(module.graph, fake_mode).run()
+    for module in graph_modules(gm):
+        _Keeper(module.graph, fake_mode).run()
 
 
 class _Keeper:

@@ -14,15 +14,15 @@ from __future__ import annotations
 import logging
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch._inductor import config
 from torch._inductor.lowering import fallbacks, lowerings
 from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
-from torch.fx.node import map_arg
+from torch.fx.node import Argument, map_arg
 
+from inductor_frontend.graph_modules import graph_modules
 from inductor_frontend.record.split_rule import LEAST_ROWS, MOST_ROWS, MatmulDecision, MatmulSizes, parts_of
 
 _LOG = logging.getLogger(__name__)
@@ -50,9 +50,8 @@ def split_matmuls(
     theirs.
     """
     decisions: list[MatmulDecision] = []
-    for module in gm.modules():
-        if isinstance(module, GraphModule):
-            decisions += _split_graph(module, multiprocessors)
+    for module in graph_modules(gm):
+        decisions += _split_graph(module, multiprocessors)
     for decision in decisions:
         _LOG.debug("matmul %s %s: %s", decision.node, decision.sizes, decision.outcome)
     _LOG.info("%d of %d matmuls are split", sum(decision.parts > 1 for decision in decisions), len(decisions))
@@ -161,7 +160,7 @@ def _sum(node: Node, terms: Sequence[Node]) -> Node:
     return _call(node, "sum", _ATEN.add.Tensor, _sum(node, terms[:middle]), _sum(node, terms[middle:]))
 
 
-def _call(node: Node, name: str, target: OpOverload, *args: Any) -> Node:  # Any: arguments of a node
+def _call(node: Node, name: str, target: OpOverload, *args: Argument) -> Node:
     """Inserts a call in place of `node`, with its provenance and a new fake value."""
     call = node.graph.create_node("call_function", target, args, name=f"{node.name}_{name}")
     call.meta = {key: value for key, value in node.meta.items() if key not in _OF_VALUES}

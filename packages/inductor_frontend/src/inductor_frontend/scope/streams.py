@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
 
 from torch._inductor import ir
 
@@ -53,7 +52,7 @@ def _operator(node: ir.FallbackKernel) -> str:
     return "" if schema is None else str(schema.name)
 
 
-def _numbers(node: ir.FallbackKernel) -> list[Any]:  # Any: numbers, and a device's type
+def _numbers(node: ir.FallbackKernel) -> list[int]:  # followed by a device's type, which is not read
     return list(node.constant_args)
 
 
@@ -71,7 +70,7 @@ def _named(events: Iterable[Event]) -> tuple[int, ...]:
     return tuple(n for n in streams if n)
 
 
-def _order_streams(operator: str, numbers: list[Any]) -> list[int]:
+def _order_streams(operator: str, numbers: list[int]) -> list[int]:
     match operator.removeprefix(_NAMESPACE):
         case "record_event" | "wait_event" | "sync_dealloc":
             return [numbers[1]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from torch.utils._sympy.numbers import int_oo
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from torch._inductor.utils import InputType
     from torch._ops import OpOverload
     from torch.export import ExportedProgram
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
@@ -105,7 +107,7 @@ def is_namedtuple(spec: object) -> bool:
     return spec.type is pytree.namedtuple  # type: ignore[attr-defined]  # how torch itself refers to it
 
 
-def shape_env_from_inputs(inputs: Sequence[Any]) -> Any:
+def shape_env_from_inputs(inputs: Sequence[InputType]) -> ShapeEnv | None:
     """Returns the ShapeEnv of fake or symbolic inputs; None if no input has one."""
     # Defined in another module since 2.12.
     return compile_fx.shape_env_from_inputs(inputs)  # type: ignore[attr-defined]  # torch does not export it
@@ -219,11 +221,11 @@ def guard_texts(exported: ExportedProgram) -> list[str]:
     return list(exported._guards_code)
 
 
-def detect_shape_env(values: Iterable[object]) -> Any:
+def detect_shape_env(values: Iterable[object]) -> ShapeEnv | None:
     """Returns the ShapeEnv of the first symbolic value; None if no value is symbolic."""
     for value in values:
         holder = getattr(value, "fake_mode", None) or getattr(value, "node", None)
-        env = getattr(holder, "shape_env", None)
+        env: ShapeEnv | None = getattr(holder, "shape_env", None)
         if env is not None:
             return env
     return None
@@ -236,7 +238,13 @@ class _Called(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's ba
         super().__init__()  # type: ignore[no-untyped-call]  # torch's base class
         self.names: list[str] = []
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> object:
+    def __torch_dispatch__(
+        self,
+        func: Callable[..., object],
+        types: object,
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:
         self.names.append(str(func))
         return func(*args, **(kwargs or {}))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from torch._C import DispatchKey
 
@@ -38,7 +37,7 @@ def replaced(*changes: Change) -> Iterator[None]:
 
 
 @contextmanager
-def replaced_kernels(*kernels: tuple[PatchPoint, DispatchKey, Callable[..., Any]]) -> Iterator[None]:
+def replaced_kernels(*kernels: tuple[PatchPoint, DispatchKey, Callable[..., object]]) -> Iterator[None]:
     """Replaces kernels of operators in Python dispatch while the context is active; points refer to
     `py_kernels`."""
     operators = [point.find() for point, *_ in kernels]

@@ -6,11 +6,13 @@ Imports nothing of Inductor, because functions loaded from the cache use it.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import sympy
 
-# Any in this file: torch's ShapeEnv is untyped.
+if TYPE_CHECKING:
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
 
 # Torch represents "no bound" as a huge integer or as infinity.
 _UNBOUNDED = 2**62
@@ -28,14 +30,14 @@ def bound(value: object) -> int | None:
             return None
 
 
-def symbol_range(shape_env: Any, symbol: sympy.Symbol) -> tuple[int | None, int | None]:
+def symbol_range(shape_env: ShapeEnv, symbol: sympy.Symbol) -> tuple[int | None, int | None]:
     """Returns inclusive bounds of a symbol, each None if unbounded. `shape_env` is torch's ShapeEnv
     (untyped)."""
     limits = shape_env.var_to_range.get(symbol)
     return (None, None) if limits is None else (bound(limits.lower), bound(limits.upper))
 
 
-def symbol_hint(shape_env: Any, symbol: sympy.Symbol) -> int | float | None:
+def symbol_hint(shape_env: ShapeEnv, symbol: sympy.Symbol) -> int | float | None:
     """Returns the example value of a backed symbol; None for other symbols."""
     table = shape_env.backed_var_to_val
     value = table.get(symbol)

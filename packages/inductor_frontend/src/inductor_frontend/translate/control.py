@@ -168,7 +168,7 @@ def _result(scope: Scope, output: ir.MultiOutput) -> Value[TensorType]:
     return scope.bind(name, scope.function.value(name, scope.result_type(output.get_layout())))
 
 
-def _define(scope: Scope, node: Any) -> None:
+def _define(scope: Scope, node: ir.ExternKernel) -> None:
     """Defines the unbacked sizes of the results."""
     if getattr(node, "unbacked_bindings", None):
         define_unbacked(scope, node, None)
