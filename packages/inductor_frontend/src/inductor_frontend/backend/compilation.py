@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch._functorch import config as functorch_config
@@ -36,6 +36,9 @@ from inductor_frontend.torch_patches.pinned_options import functorch_patches, in
 from wrapper_ir.errors import StoreError
 from wrapper_ir.plugins.protocols import Emitter
 from wrapper_ir_runtime.cache import Store
+
+if TYPE_CHECKING:
+    from torch._inductor.utils import InputType
 
 # Any in this file: tensors and numbers of any graph, and torch's untyped objects.
 
@@ -78,7 +81,7 @@ class Compilation:
         falls_back = self.options.on_unsupported == "inductor"
         self.fallback = Fallback(self.inductor_options, self.functorch_options()) if falls_back else None
 
-    def run(self, gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., object]:
+    def run(self, gm: GraphModule, inputs: Sequence[InputType]) -> Callable[..., object]:
         """Compiles the function and returns its callable."""
         options = known_options(self.functorch_options(), functorch_config)
         self.checks = graph_checks(gm)
@@ -99,7 +102,7 @@ class Compilation:
         """Returns the options of torch's cache."""
         return functorch_patches()
 
-    def inner(self, gm: GraphModule, inputs: Sequence[object], *_: object, **facts: object) -> Boxed:
+    def inner(self, gm: GraphModule, inputs: Sequence[InputType], *_: object, **facts: object) -> Boxed:
         """Compiles one graph and returns its callable."""
         return self.compile(GraphRequest(gm, inputs, facts, self.checks))[0]
 
@@ -138,7 +141,7 @@ class ReportingCompilation(Compilation):
         """Returns the options under which torch reports the runtime wrappers."""
         return {**functorch_patches(), **_REPORTING}
 
-    def run(self, gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., object]:
+    def run(self, gm: GraphModule, inputs: Sequence[InputType]) -> Callable[..., object]:
         """Compiles the function and returns its callable."""
         self._guards = _aliasing_guards()
         state = random.getstate()  # torch draws its random cache key from this generator
@@ -165,7 +168,7 @@ class StoredCompilation(ReportingCompilation):
     encoded: dict[str, Json] | None = None
     has_backward: bool = False
 
-    def run(self, gm: GraphModule, inputs: Sequence[Any]) -> Callable[..., object]:
+    def run(self, gm: GraphModule, inputs: Sequence[InputType]) -> Callable[..., object]:
         """Compiles the function, stores it if it is complete, and returns its callable."""
         compiled = super().run(gm, inputs)
         try:
@@ -175,7 +178,7 @@ class StoredCompilation(ReportingCompilation):
         self.store_if_complete()
         return compiled
 
-    def inner(self, gm: GraphModule, inputs: Sequence[object], *_: object, **facts: object) -> Boxed:
+    def inner(self, gm: GraphModule, inputs: Sequence[InputType], *_: object, **facts: object) -> Boxed:
         """Compiles one graph. A backward graph without symbolic sizes as inputs is compiled on its first
         call."""
         request = GraphRequest(gm, inputs, facts, self.checks)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch._dynamo.utils import counters, preserve_rng_state
@@ -26,6 +27,9 @@ from wrapper_ir_tools.explain import (
     explanation_text,
     line_share,
 )
+
+if TYPE_CHECKING:
+    from torch._inductor.utils import InputType
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +93,7 @@ def explain(
     infos: list[GraphInfo] = []
     parsed = BackendOptions.parse(options, None)
 
-    def backend(gm: GraphModule, inputs: Sequence[object]) -> Callable[..., object]:
+    def backend(gm: GraphModule, inputs: Sequence[InputType]) -> Callable[..., object]:
         return compile_function(gm, inputs, parsed, (infos.append,))
 
     torch._dynamo.reset()

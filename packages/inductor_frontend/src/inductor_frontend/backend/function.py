@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import torch
 from torch._guards import TracingContext
@@ -24,12 +25,15 @@ from inductor_frontend.errors import CaptureError
 from inductor_frontend.functionalize.resizes import lend
 from inductor_frontend.lazy_bits import share_lazily
 
+if TYPE_CHECKING:
+    from torch._inductor.utils import InputType
+
 _LOG = logging.getLogger(__name__)
 
 
 def compile_function(
     gm: GraphModule,
-    inputs: Sequence[object],
+    inputs: Sequence[InputType],
     options: BackendOptions,
     observers: tuple[Callable[[GraphInfo], object], ...] = (),
 ) -> Callable[..., object]:
@@ -59,7 +63,7 @@ def _eager(gm: GraphModule, options: BackendOptions) -> Callable[..., object]:
 
 
 def _compiled(
-    gm: GraphModule, inputs: Sequence[object], options: BackendOptions, function: FunctionInfo
+    gm: GraphModule, inputs: Sequence[InputType], options: BackendOptions, function: FunctionInfo
 ) -> Callable[..., object]:
     emitter, store = options.find_emitter(), options.store()
     if torch.compiler.config.force_disable_caches:
