@@ -31,7 +31,7 @@ from wrapper_ir.errors import WirError, code_of
 from wrapper_ir_tools.cli.main import main
 
 TEXT = """
-wir 0.3
+wir 0.4
 target cpu
 
 symbol s0 : int backed
