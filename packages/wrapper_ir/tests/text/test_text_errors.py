@@ -17,6 +17,7 @@ REFUSED_TEXTS = [
     ('wir "0.9"\n', "WIR501", 1, 5),
     ("wir 0.4 0.1\n", "WIR500", 1, 9),
     ("wir 0.4\ntarget %x\n", "WIR500", 2, 8),
+    ("wir 0.4\nsymbol u0 : float unbacked hint nan\n", "WIR500", 2, 33),
     ("wir 0.4\ntarget cpu:x\n", "WIR500", 2, 11),
     ("wir 0.4\ntarget cpu:%x\n", "WIR500", 2, 12),
     ("wir 0.4\nsymbols s0 : int\n", "WIR503", 2, 1),

@@ -149,6 +149,14 @@ def _constant(constant: ir.ConstantValue) -> str:
             return repr(constant)
 
 
+def _read_hint(p: OpParser) -> int | float | bool:
+    start = p.at
+    hint = p.number()
+    if hint != hint:
+        p.fail("WIR500", "expected a number that equals itself", start)
+    return hint
+
+
 def _read_constant(p: OpParser) -> ir.ConstantValue:
     return p.items(")", _read_scalar) if p.accept("(") else _read_scalar(p)
 
@@ -249,7 +257,7 @@ BY_ROLE: Mapping[ir.Role, FieldForm] = {
 BY_TYPE: Mapping[object, FieldForm] = {
     str: plain(quote, OpParser.string, _is_string),
     int: plain(str, OpParser.integer),
-    int | float | bool | None: plain(_constant, OpParser.number),
+    int | float | bool | None: plain(_constant, _read_hint),
     Expr: _EXPR,
     ir.Type: Form[ir.Type, ir.Type](lambda type, types: types.type(type), OpParser.type),
     ir.Device: Form[ir.Device, ir.Device](lambda device, types: types.at(device), OpParser.device_suffix),

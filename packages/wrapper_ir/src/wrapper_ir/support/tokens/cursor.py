@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Collection, Mapping
 from typing import NoReturn, Self, TypeVar
 
@@ -157,6 +158,8 @@ class Cursor:
             if kind_of(token) != "NUMBER" and token not in ("inf", "nan"):
                 self.unexpected("a number")
             self.at += 1
+            if token == "nan":  # one object, so that equal texts are equal programs
+                return math.nan
             return -float(token) if sign else float(token)
         return -self.integer() if sign else self.integer()
 
