@@ -12,9 +12,9 @@ from torch.nn.functional import scaled_dot_product_attention as attention
 
 from inductor_frontend import CaptureOptions, capture
 from inductor_frontend.devices import DEVICES, properties_here
-from inductor_frontend.devices.attention_choice import AttentionCall, chosen
 from inductor_frontend.torch_patches._compat import inverts_masks
 from wrapper_ir import ir
+from wrapper_ir_torch.attention_choice import AttentionCall, chosen
 
 pytest.importorskip("triton", reason="programs for a GPU hold Triton kernels")
 

@@ -11,9 +11,9 @@ import torch
 
 import wrapper_ir
 from inductor_frontend import capture
-from inductor_frontend.operators.python_operators import is_python_only
 from inductor_frontend.requirements import required_headers, required_modules
 from wrapper_ir import ir
+from wrapper_ir_torch.python_operators import is_python_only
 
 PREFIX = "torch/csrc/inductor/cpp_prefix.h"
 HELPERS = "torch._inductor.runtime.triton_helpers"

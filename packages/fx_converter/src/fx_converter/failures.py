@@ -9,12 +9,12 @@ from functools import wraps
 from types import TracebackType
 from typing import Protocol, TypeVar, cast
 
-from fx_converter.nodes import graph_modules
 from wrapper_ir.errors import WirError
 from wrapper_ir.plugins.emitted import LineOrigin
 from wrapper_ir_runtime.argument_failures import binding_failure, boxed_failure
 from wrapper_ir_runtime.failures import add_place
 from wrapper_ir_runtime.traces import file_of, traces_of
+from wrapper_ir_torch.graph_modules import nested_nodes
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -94,7 +94,7 @@ def _of_line(origin: LineOrigin) -> str:
 def _source(module: object, line: str) -> str:
     """Returns the source ops of the node that this line calls."""
     name = line.partition(" =")[0].partition(":")[0]
-    nodes = (node for inner in graph_modules(module) for node in inner.graph.nodes)
+    nodes = nested_nodes(module)
     node = next((node for node in nodes if node.name == name), None)
     if node is None:
         return ""

@@ -18,12 +18,13 @@ from fx_converter._compat import FORWARD_NAMES, unrecorded
 from fx_converter.convention import ModelCodeGen
 from fx_converter.failures import Function
 from fx_converter.kernels import KernelCalls, LoadedTarget
-from fx_converter.nodes import Argument, graph_modules
+from fx_converter.nodes import Argument
 from fx_converter.state import buffers_of
 from fx_converter.straight_line import Line, StraightLine, indented
 from fx_converter.windows import Windows, constant_windows
 from wrapper_ir import ir
 from wrapper_ir_runtime import keep_from_dynamo
+from wrapper_ir_torch.graph_modules import nested_nodes
 
 
 def codegen(kernel_calls: KernelCalls, signature: ir.Signature | None) -> CodeGen:
@@ -123,7 +124,7 @@ class _Forward(StraightLine):
 
     def is_traceable(self) -> bool:
         """See `StraightLine`; includes the functions that this one calls."""
-        nodes = (node for inner in graph_modules(self._module()) for node in inner.graph.nodes)
+        nodes = nested_nodes(self._module())
         return super().is_traceable() and not any(isinstance(node.target, LoadedTarget) for node in nodes)
 
     def _module(self) -> fx.GraphModule | None:

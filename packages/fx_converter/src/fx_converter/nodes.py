@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 import torch
@@ -18,12 +18,6 @@ Symbolic: TypeAlias = torch.SymInt | torch.SymFloat | torch.SymBool
 Number: TypeAlias = bool | int | float | Symbolic
 Value: TypeAlias = Tensor | Number
 """A tensor or a number, as graphs pass between functions."""
-
-
-def graph_modules(module: object) -> Iterator[fx.GraphModule]:
-    """Yields a graph module and those within it; nothing for other objects."""
-    if isinstance(module, fx.GraphModule):
-        yield from (inner for inner in module.modules() if isinstance(inner, fx.GraphModule))
 
 
 def fake_of(argument: Argument) -> Any:  # Any: what the node returns, in nested containers

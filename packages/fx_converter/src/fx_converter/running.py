@@ -11,10 +11,10 @@ from torch import fx
 from fx_converter.boxed import BoxedSource
 from fx_converter.emitted import module_text
 from fx_converter.errors import ConvertError
-from fx_converter.nodes import graph_modules
 from wrapper_ir.plugins.emitted import EmittedText
 from wrapper_ir.plugins.protocols import CompiledProgram
 from wrapper_ir_runtime.relocation import relocate_functions
+from wrapper_ir_torch.graph_modules import graph_modules
 
 _Part = BoxedSource | fx.GraphModule
 

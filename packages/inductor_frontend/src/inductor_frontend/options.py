@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 from torch._inductor import config as inductor_config
 
-from inductor_frontend.gpu_properties import GpuProperties
 from inductor_frontend.settings import DebugLevelName, read_debug_settings
+from wrapper_ir_torch.gpu_properties import GpuProperties
 
 if TYPE_CHECKING:
     from wrapper_ir_passes.debug.debug_values import DebugValues

@@ -7,9 +7,10 @@ from collections.abc import Hashable
 import torch
 from torch import fx
 
-from fx_converter.nodes import Argument, graph_modules
+from fx_converter.nodes import Argument
 from fx_converter.passes.calls import CallKind, is_number, is_tensor, kind_of
 from fx_converter.passes.memory import Memory
+from wrapper_ir_torch.graph_modules import graph_modules
 
 _PLAIN = (bool, int, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
 

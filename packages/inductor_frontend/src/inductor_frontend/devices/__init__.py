@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from inductor_frontend.gpu_properties import DEVICES, GpuProperties, properties_here, properties_of
 from wrapper_ir.support.lazy import loaded_on_use
+from wrapper_ir_torch.gpu_properties import DEVICES, GpuProperties, properties_here
 
 if TYPE_CHECKING:
     from inductor_frontend.devices.absent_gpu import stand_in
     from inductor_frontend.devices.packages import DevicePackage, device_package
     from inductor_frontend.devices.places import on_device
-    from inductor_frontend.devices.targets import CaptureTarget, capture_target
+    from inductor_frontend.devices.targets import CaptureTarget, capture_target, properties_of
 
 __all__ = [
     "DEVICES",
@@ -32,6 +32,7 @@ _HOME = {
     "capture_target": "targets",
     "device_package": "packages",
     "on_device": "places",
+    "properties_of": "targets",
     "stand_in": "absent_gpu",
 }
 """Module of each name that only captures for absent devices use; torch.compile loads none of them."""

@@ -20,7 +20,6 @@ from torch.utils._triton import has_triton_package
 from inductor_frontend.devices.attention import attention_on
 from inductor_frontend.devices.guard import idle_guard
 from inductor_frontend.devices.host import folding_on_host
-from inductor_frontend.gpu_properties import GpuProperties
 from inductor_frontend.torch_patches.replaced import replaced
 from inductor_frontend.torch_patches.table import (
     FAKE_CONTEXTS,
@@ -30,6 +29,7 @@ from inductor_frontend.torch_patches.table import (
     GPU_INTERFACES,
     TRITON_DRIVER,
 )
+from wrapper_ir_torch.gpu_properties import GpuProperties
 
 _CACHED_QUERIES = (
     ("torch.utils._triton", "has_triton"),

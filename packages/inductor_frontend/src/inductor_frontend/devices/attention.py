@@ -15,11 +15,11 @@ import torch
 from torch._C import DispatchKey
 from torch.nn.attention import SDPBackend
 
-from inductor_frontend.devices.attention_choice import AttentionCall, chosen, holds
-from inductor_frontend.gpu_properties import GpuProperties
 from inductor_frontend.torch_patches._compat import inverts_masks
 from inductor_frontend.torch_patches.replaced import replaced_kernels
 from inductor_frontend.torch_patches.table import ATTENTION
+from wrapper_ir_torch.attention_choice import AttentionCall, chosen, holds
+from wrapper_ir_torch.gpu_properties import GpuProperties
 
 _LEAST = -65504.0
 """Replaces minus infinity in masks for cuDNN if torch inverts masks: the least finite float16."""

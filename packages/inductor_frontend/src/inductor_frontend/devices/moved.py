@@ -7,7 +7,6 @@ graph is moved; the tensors stay.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 
 import torch
 from torch import fx
@@ -17,7 +16,7 @@ from torch.fx.node import Argument, map_aggregate
 from torch.utils import _pytree as pytree
 
 from inductor_frontend.errors import CaptureError
-from inductor_frontend.graph_modules import graph_modules
+from wrapper_ir_torch.graph_modules import graph_modules, nested_nodes
 
 
 def moved_program(program: ExportedProgram, device: torch.device) -> ExportedProgram:
@@ -30,7 +29,7 @@ def moved_program(program: ExportedProgram, device: torch.device) -> ExportedPro
     moved = copy.copy(program)
     moved._graph_module = copy.deepcopy(program.graph_module)
     fakes: dict[int, FakeTensor] = {}
-    nodes = zip(_nodes(program.graph_module), _nodes(moved.graph_module), strict=True)
+    nodes = zip(nested_nodes(program.graph_module), nested_nodes(moved.graph_module), strict=True)
     for original, node in nodes:
         _check(node, device)
         node.name = original.name  # signatures refer to nodes by name, and a copy may rename them
@@ -41,10 +40,6 @@ def moved_program(program: ExportedProgram, device: torch.device) -> ExportedPro
     for part in graph_modules(moved.graph_module):
         part.recompile()
     return moved
-
-
-def _nodes(root: fx.GraphModule) -> Iterator[fx.Node]:
-    return (node for part in graph_modules(root) for node in part.graph.nodes)
 
 
 def _check(node: fx.Node, device: torch.device) -> None:

@@ -10,9 +10,9 @@ import torch
 from inductor_frontend.devices.absent_gpu import named_target, stand_in
 from inductor_frontend.devices.packages import Interface, device_package, seen_as
 from inductor_frontend.errors import CaptureError
-from inductor_frontend.gpu_properties import DEVICES, GpuProperties, properties_of
 from wrapper_ir import ir
 from wrapper_ir.plugins.registry import plugin_names
+from wrapper_ir_torch.gpu_properties import DEVICES, GpuProperties
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +70,19 @@ def _known_targets() -> str:
     """Returns example targets as text: one of each device type."""
     others = [f'"{name}:ARCH"' for name in plugin_names("devices")]
     return ", ".join(['"cuda:sm_90"', *others])
+
+
+def properties_of(arch: str, requested: GpuProperties | None = None) -> GpuProperties:
+    """Returns `requested`, or the table's properties of the architecture; raises CaptureError FE103."""
+    if requested is not None:
+        if requested.arch != arch:
+            raise CaptureError("FE103", f"the target is {arch}, but CaptureOptions.gpu is a {requested.arch}")
+        return requested
+    properties = DEVICES.get(arch)
+    if properties is None:
+        raise CaptureError(
+            "FE103",
+            f"there are no properties of a GPU of architecture {arch!r}",
+            hint=f"use one of {', '.join(DEVICES)}, or pass CaptureOptions.gpu",
+        )
+    return properties

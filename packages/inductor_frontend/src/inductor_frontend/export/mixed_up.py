@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.export.fresh_fakes import fresh_returns, shared_results
-from inductor_frontend.graph_modules import graph_modules
+from wrapper_ir_torch.graph_modules import nested_nodes
 
 # Any in this file: values of nodes.
 
@@ -32,18 +32,16 @@ def refuse_mixed_up(model: object) -> None:
     The trace contains one of the two tensors wherever the model used the other. Call this outside of
     `fresh_fakes`.
     """
-    for module in graph_modules(model.graph_module) if isinstance(model, ExportedProgram) else ():
-        for node in module.graph.nodes:
-            operator = _operator(node)
-            if node.users and operator is not None and _is_mixed_up(node, operator):
-                raise CaptureError(
-                    "FE110",
-                    f"the fake kernel of {operator} returns an argument, or one tensor twice, which its "
-                    f"schema declares as new: the exported program may use one instead of the "
-                    f"other{_place(node)}",
-                    hint="return torch.empty_like(x) from the fake kernel and export again, "
-                    "or capture the model",
-                )
+    for node in nested_nodes(model.graph_module) if isinstance(model, ExportedProgram) else ():
+        operator = _operator(node)
+        if node.users and operator is not None and _is_mixed_up(node, operator):
+            raise CaptureError(
+                "FE110",
+                f"the fake kernel of {operator} returns an argument, or one tensor twice, which its "
+                f"schema declares as new: the exported program may use one instead of the "
+                f"other{_place(node)}",
+                hint="return torch.empty_like(x) from the fake kernel and export again, or capture the model",
+            )
 
 
 def _operator(node: fx.Node) -> OpOverload | None:

@@ -19,9 +19,9 @@ from torch._C import DispatchKey
 from torch._ops import OpOverload
 from torch._prims_common import clone_preserve_strides
 
-from inductor_frontend.graph_modules import graph_modules
 from inductor_frontend.torch_patches.replaced import replaced_kernels
 from inductor_frontend.torch_patches.table import COPIES, SECTIONS
+from wrapper_ir_torch.graph_modules import graph_modules
 
 _ATEN = torch.ops.aten
 Pieces = Sequence[Tensor]

@@ -10,7 +10,6 @@ from torch._inductor import ir
 from torch._ops import OpOverload
 
 from inductor_frontend.errors import ConversionError
-from inductor_frontend.operators.python_operators import is_python_only
 from inductor_frontend.torch_patches._compat import is_effectful
 from wrapper_ir.errors import SchemaError
 from wrapper_ir.expr import SymKind
@@ -18,6 +17,7 @@ from wrapper_ir.ir import ExternDef, ExternTag, ScalarType, parse_schema
 from wrapper_ir.operators import symmetric as symmetric_operators
 from wrapper_ir.operators.symmetric import needed_symmetric
 from wrapper_ir_torch import registered_symmetric
+from wrapper_ir_torch.python_operators import is_python_only
 
 # Operators that return either a view or a copy, depending on strides or dtypes known only at run time.
 _MAYBE_VIEW = frozenset(

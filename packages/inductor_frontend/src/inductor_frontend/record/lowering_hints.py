@@ -11,9 +11,9 @@ from torch import fx
 from torch._guards import detect_fake_mode
 from torch._inductor import config as inductor_config
 
-from inductor_frontend.graph_modules import graph_modules
 from inductor_frontend.torch_patches._compat import LOWERS_ANY_SLICE
 from inductor_frontend.torch_patches.symbol_facts import symbol_range
+from wrapper_ir_torch.graph_modules import nested_nodes
 
 if TYPE_CHECKING:
     from torch._inductor.utils import InputType
@@ -74,7 +74,7 @@ def _open_sizes(node: fx.Node, env: ShapeEnv) -> Iterator[object]:
 
 
 def _calls(gm: fx.GraphModule) -> Iterator[fx.Node]:
-    return (n for module in graph_modules(gm) for n in module.graph.nodes if n.op == "call_function")
+    return (node for node in nested_nodes(gm) if node.op == "call_function")
 
 
 def _sequence(x: Any) -> tuple[object, ...]:  # Any: arguments and values of any kind

@@ -19,8 +19,8 @@ from torch._inductor.fx_utils import get_fake_args_kwargs
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from inductor_frontend.functionalize.views import is_view
-from inductor_frontend.graph_modules import graph_modules
 from inductor_frontend.torch_patches._compat import removed_copy_of
+from wrapper_ir_torch.graph_modules import graph_modules
 
 _ATEN = torch.ops.aten
 

@@ -22,8 +22,8 @@ from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 from torch.fx.node import Argument, map_arg
 
-from inductor_frontend.graph_modules import graph_modules
 from inductor_frontend.record.split_rule import LEAST_ROWS, MOST_ROWS, MatmulDecision, MatmulSizes, parts_of
+from wrapper_ir_torch.graph_modules import graph_modules
 
 _LOG = logging.getLogger(__name__)
 _ATEN = torch.ops.aten

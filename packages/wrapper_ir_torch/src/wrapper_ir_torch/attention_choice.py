@@ -15,7 +15,7 @@ import torch
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, guard_or_false, statically_known_true
 from torch.nn.attention import SDPBackend
 
-from inductor_frontend.gpu_properties import GpuProperties
+from wrapper_ir_torch.gpu_properties import GpuProperties
 
 Condition = bool | torch.SymBool
 

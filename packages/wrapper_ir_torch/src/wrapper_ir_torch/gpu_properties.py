@@ -9,8 +9,6 @@ from types import MappingProxyType
 
 import torch
 
-from inductor_frontend.errors import CaptureError
-
 _KIB = 1 << 10
 _MIB = 1 << 20
 _GIB = 1 << 30
@@ -98,19 +96,3 @@ def properties_here(index: int = 0) -> GpuProperties:
     }
     cudnn: int | None = torch.backends.cudnn.version()  # type: ignore[no-untyped-call]  # torch's
     return GpuProperties(**fields, cudnn=cudnn or 0)
-
-
-def properties_of(arch: str, requested: GpuProperties | None = None) -> GpuProperties:
-    """Returns `requested`, or the table's properties of the architecture; raises CaptureError FE103."""
-    if requested is not None:
-        if requested.arch != arch:
-            raise CaptureError("FE103", f"the target is {arch}, but CaptureOptions.gpu is a {requested.arch}")
-        return requested
-    properties = DEVICES.get(arch)
-    if properties is None:
-        raise CaptureError(
-            "FE103",
-            f"there are no properties of a GPU of architecture {arch!r}",
-            hint=f"use one of {', '.join(DEVICES)}, or pass CaptureOptions.gpu",
-        )
-    return properties
