@@ -185,6 +185,12 @@ class TestFigures:
             "packages/p/src:1: 1 question openings, more than 0"
         ]
 
+    def test_a_package_beyond_its_lines_is_found(self) -> None:
+        sources = [Source(PACKAGE, "x = 1\n" * 14_001)]
+        assert [str(f) for f in find_raised(sources, {})] == [
+            "packages/p/src:1: 1 lines of code too many, more than 0"
+        ]
+
     def test_limits_only_fall(self) -> None:
         assert lowered({"p": {"long lines": 3, "Any": 1}}, {"p": {"long lines": 2, "Any": 4}}) == {
             "p": {"Any": 1, "long lines": 2}

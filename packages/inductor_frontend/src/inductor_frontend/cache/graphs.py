@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 
 import torch
 from torch import fx
@@ -87,13 +88,11 @@ def _meta(meta: Mapping[str, object], writer: Writer, kind: GraphKind) -> str:
 
 def _attribute(gm: fx.GraphModule, node: fx.Node, kind: GraphKind) -> Iterator[str]:
     """Yields the lines of a get_attr node: a nested graph, or a constant with its bytes."""
-    assert isinstance(node.target, str)
-    value: object = gm
-    for part in node.target.split("."):
-        value = getattr(value, part)
-    if isinstance(value, fx.GraphModule):
-        yield from graph_lines(value, kind)
-    elif isinstance(value, torch.Tensor):
-        yield f"{node.target if kind.names else ''} {constant_text(value)}"
-    else:
-        raise NoCanonicalForm(f"an attribute of type {type(value).__qualname__}")
+    value: object = attrgetter(str(node.target))(gm)
+    match value:
+        case fx.GraphModule():
+            yield from graph_lines(value, kind)
+        case torch.Tensor():
+            yield f"{node.target if kind.names else ''} {constant_text(value)}"
+        case _:
+            raise NoCanonicalForm(f"an attribute of type {type(value).__qualname__}")
