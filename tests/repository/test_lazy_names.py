@@ -9,6 +9,8 @@ from importlib import import_module
 
 import pytest
 
+from wrapper_ir.support.lazy import homes
+
 PACKAGES = [
     "fx_converter",
     "inductor_frontend",
@@ -24,7 +26,7 @@ PACKAGES = [
 @pytest.mark.parametrize("name", PACKAGES)
 def test_every_public_name_is_the_one_of_its_module(name: str) -> None:
     package = import_module(name)
-    home: dict[str, str] = package._HOME
+    home = homes(package._MODULES)
     assert set(home) == set(package.__all__)
     for public, module in home.items():
         path = module if module.startswith("wrapper_ir.") else f"{name}.{module}"

@@ -9,15 +9,18 @@ from importlib import import_module
 import pytest
 
 import cpp_wrapper
+from wrapper_ir.support.lazy import homes
+
+HOME = homes(cpp_wrapper._MODULES)
 
 
 def test_the_table_and_all_agree() -> None:
-    assert set(cpp_wrapper._HOME) == set(cpp_wrapper.__all__)
+    assert set(HOME) == set(cpp_wrapper.__all__)
 
 
 @pytest.mark.parametrize("name", cpp_wrapper.__all__)
 def test_every_public_name_is_the_one_of_its_module(name: str) -> None:
-    home = import_module(f"cpp_wrapper.{cpp_wrapper._HOME[name]}")
+    home = import_module(f"cpp_wrapper.{HOME[name]}")
     assert name in vars(home)
     assert getattr(cpp_wrapper, name) is getattr(home, name)
 

@@ -56,30 +56,28 @@ __all__ = [
     "metadata",
 ]
 
-_HOME = {
-    "EMITTER": "emitter",
-    "KERNEL_RUNTIME": "kernels.runtime",
-    "CacheError": "errors",
-    "CompileError": "errors",
-    "ConstantError": "errors",
-    "CppEmitter": "emitter",
-    "CppError": "errors",
-    "CppKernelRuntime": "kernels.runtime",
-    "CppOptions": "kernels.options",
-    "DeviceError": "errors",
-    "EmitError": "errors",
-    "IsaError": "errors",
-    "KernelError": "errors",
-    "LaunchError": "errors",
-    "CopyError": "errors",
-    "OutputError": "errors",
-    "Sources": "sources.program",
-    "build": "library.api",
-    "cmake_prefix_path": "library.project",
-    "emit": "library.api",
-    "load": "library.load",
-    "metadata": "library.load",
+_MODULES = {
+    "emitter": ("CppEmitter", "EMITTER"),
+    "errors": (
+        "CacheError",
+        "CompileError",
+        "ConstantError",
+        "CopyError",
+        "CppError",
+        "DeviceError",
+        "EmitError",
+        "IsaError",
+        "KernelError",
+        "LaunchError",
+        "OutputError",
+    ),
+    "kernels.options": ("CppOptions",),
+    "kernels.runtime": ("CppKernelRuntime", "KERNEL_RUNTIME"),
+    "library.api": ("build", "emit"),
+    "library.load": ("load", "metadata"),
+    "library.project": ("cmake_prefix_path",),
+    "sources.program": ("Sources",),
 }
-"""The module of each public name; a test compares the keys with `__all__`."""
+"""The public names of each module; a test compares them with `__all__`."""
 
-__getattr__, __dir__ = loaded_on_use(__name__, _HOME)
+__getattr__, __dir__ = loaded_on_use(__name__, _MODULES)

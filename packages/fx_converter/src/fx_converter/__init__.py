@@ -32,19 +32,15 @@ __all__ = [
     "save",
 ]
 
-_HOME = {
-    "EMITTER": "emitter",
-    "FxEmitter": "emitter",
-    "FxOptions": "options",
-    "GraphCompiler": "compilers",
-    "KernelTuning": "tuning",
-    "boxed_call": "boxed",
-    "boxed_source": "boxed",
-    "compile": "emitter",
-    "convert": "converter",
-    "load": "saving",
-    "save": "saving",
+_MODULES = {
+    "boxed": ("boxed_call", "boxed_source"),
+    "compilers": ("GraphCompiler",),
+    "converter": ("convert",),
+    "emitter": ("EMITTER", "FxEmitter", "compile"),
+    "options": ("FxOptions",),
+    "saving": ("load", "save"),
+    "tuning": ("KernelTuning",),
 }
-"""The module of each public name; a test compares the keys with `__all__`."""
+"""The public names of each module; a test compares them with `__all__`."""
 
-__getattr__, __dir__ = loaded_on_use(__name__, _HOME)
+__getattr__, __dir__ = loaded_on_use(__name__, _MODULES)

@@ -38,25 +38,15 @@ __all__ = [
     "standalone_compile",
 ]
 
-_HOME = {
-    "FRONTEND": "frontend",
-    "BackendError": "errors",
-    "CaptureError": "errors",
-    "CaptureOptions": "options",
-    "CompiledPiece": "backend.standalone",
-    "ConversionError": "errors",
-    "HookError": "errors",
-    "InductorFrontend": "frontend",
-    "ModelExplanation": "backend.explaining",
-    "PaddingOptions": "options",
-    "capture": "frontend",
-    "dump_compilation": "backend.dumping",
-    "explain": "backend.explaining",
-    "load_cache_artifacts": "cache",
-    "load_piece": "backend.standalone",
-    "save_cache_artifacts": "cache",
-    "standalone_compile": "backend.standalone",
+_MODULES = {
+    "backend.dumping": ("dump_compilation",),
+    "backend.explaining": ("ModelExplanation", "explain"),
+    "backend.standalone": ("CompiledPiece", "load_piece", "standalone_compile"),
+    "cache": ("load_cache_artifacts", "save_cache_artifacts"),
+    "errors": ("BackendError", "CaptureError", "ConversionError", "HookError"),
+    "frontend": ("FRONTEND", "InductorFrontend", "capture"),
+    "options": ("CaptureOptions", "PaddingOptions"),
 }
-"""The module of each public name; a test compares the keys with `__all__`."""
+"""The public names of each module; a test compares them with `__all__`."""
 
-__getattr__, __dir__ = loaded_on_use(__name__, _HOME)
+__getattr__, __dir__ = loaded_on_use(__name__, _MODULES)

@@ -37,25 +37,14 @@ __all__ = [
     "make_grid",
 ]
 
-_HOME = {
-    "KERNEL_RUNTIME": "runtime",
-    "Binary": "protocols",
-    "Binding": "binding",
-    "BoundArgument": "binding",
-    "ByteStore": "protocols",
-    "CompileError": "errors",
-    "Driver": "protocols",
-    "DriverError": "errors",
-    "Grid": "grids",
-    "KernelError": "errors",
-    "LaunchError": "errors",
-    "Launchable": "protocols",
-    "TritonOptions": "options",
-    "TritonRuntime": "runtime",
-    "TritonRuntimeError": "errors",
-    "bind": "binding",
-    "make_grid": "grids",
+_MODULES = {
+    "binding": ("Binding", "BoundArgument", "bind"),
+    "errors": ("CompileError", "DriverError", "KernelError", "LaunchError", "TritonRuntimeError"),
+    "grids": ("Grid", "make_grid"),
+    "options": ("TritonOptions",),
+    "protocols": ("Binary", "ByteStore", "Driver", "Launchable"),
+    "runtime": ("KERNEL_RUNTIME", "TritonRuntime"),
 }
-"""The module of each public name; a test compares the keys with `__all__`."""
+"""The public names of each module; a test compares them with `__all__`."""
 
-__getattr__, __dir__ = loaded_on_use(__name__, _HOME)
+__getattr__, __dir__ = loaded_on_use(__name__, _MODULES)

@@ -9,16 +9,19 @@ from importlib import import_module
 import pytest
 
 import wrapper_ir
+from wrapper_ir.support.lazy import homes
+
+HOME = homes(wrapper_ir._MODULES)
 
 
 def test_the_table_and_all_agree() -> None:
     assert list(wrapper_ir.__all__) == sorted(wrapper_ir.__all__)
-    assert set(wrapper_ir._HOME) == set(wrapper_ir.__all__)
+    assert set(HOME) == set(wrapper_ir.__all__)
 
 
 @pytest.mark.parametrize("name", wrapper_ir.__all__)
 def test_every_public_name_is_the_one_of_its_module(name: str) -> None:
-    home = import_module(f"wrapper_ir.{wrapper_ir._HOME[name]}")
+    home = import_module(f"wrapper_ir.{HOME[name]}")
     assert name in vars(home)
     assert getattr(wrapper_ir, name) is getattr(home, name)
     assert name in dir(wrapper_ir)

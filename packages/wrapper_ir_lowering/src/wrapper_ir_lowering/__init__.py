@@ -32,18 +32,14 @@ __all__ = [
     "print_step",
 ]
 
-_HOME = {
-    "ConstantBytes": "plan",
-    "ConstantWindow": "plan",
-    "FunctionPlan": "steps",
-    "LoweringOptions": "options",
-    "PersistentMemory": "persistent",
-    "PersistentWindow": "persistent",
-    "Plan": "plan",
-    "lower": "program",
-    "print_plan": "printer",
-    "print_step": "printer",
+_MODULES = {
+    "options": ("LoweringOptions",),
+    "persistent": ("PersistentMemory", "PersistentWindow"),
+    "plan": ("ConstantBytes", "ConstantWindow", "Plan"),
+    "printer": ("print_plan", "print_step"),
+    "program": ("lower",),
+    "steps": ("FunctionPlan",),
 }
-"""The module of each public name; a test compares the keys with `__all__`."""
+"""The public names of each module; a test compares them with `__all__`."""
 
-__getattr__, __dir__ = loaded_on_use(__name__, _HOME)
+__getattr__, __dir__ = loaded_on_use(__name__, _MODULES)

@@ -32,15 +32,10 @@ __all__ = [
     "run_pipeline",
 ]
 
-_HOME = {
-    "MEMORY_PASSES": "table",
-    "PASSES": "table",
-    "describe_passes": "pipeline",
-    "parse_pipeline": "pipeline",
-    "print_pipeline": "pipeline",
-    "run_on_artifact": "pipeline",
-    "run_pipeline": "pipeline",
+_MODULES = {
+    "pipeline": ("describe_passes", "parse_pipeline", "print_pipeline", "run_on_artifact", "run_pipeline"),
+    "table": ("MEMORY_PASSES", "PASSES"),
 }
-"""The module of each public name; a test compares the keys with `__all__`."""
+"""The public names of each module; a test compares them with `__all__`."""
 
-__getattr__, __dir__ = loaded_on_use(__name__, _HOME)
+__getattr__, __dir__ = loaded_on_use(__name__, _MODULES)

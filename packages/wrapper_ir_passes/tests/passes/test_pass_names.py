@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from wrapper_ir.support.lazy import homes
 from wrapper_ir_passes import PASSES
 from wrapper_ir_tools import explain
 
 
 def test_the_table_of_names_is_that_of_the_modules() -> None:
-    home: dict[str, str] = explain._HOME
+    home = homes(explain._MODULES)
     modules = {name: import_module(f"{explain.__name__}.{name}") for name in sorted({*home.values()})}
     for name, module in home.items():
         assert getattr(explain, name) is getattr(modules[module], name)
@@ -24,7 +25,7 @@ def test_no_module_hides_a_name() -> None:
     """An import would replace the package's attribute of that name by the module."""
     assert explain.__file__ is not None
     modules = {path.stem for path in Path(explain.__file__).parent.iterdir()}
-    assert modules.isdisjoint(explain._HOME)
+    assert modules.isdisjoint(homes(explain._MODULES))
 
 
 def test_each_pass_is_found_by_its_name() -> None:

@@ -26,15 +26,12 @@ __all__ = [
     "stand_in",
 ]
 
-_HOME = {
-    "CaptureTarget": "targets",
-    "DevicePackage": "packages",
-    "capture_target": "targets",
-    "device_package": "packages",
-    "on_device": "places",
-    "properties_of": "targets",
-    "stand_in": "absent_gpu",
+_MODULES = {
+    "absent_gpu": ("stand_in",),
+    "packages": ("DevicePackage", "device_package"),
+    "places": ("on_device",),
+    "targets": ("CaptureTarget", "capture_target", "properties_of"),
 }
-"""Module of each name that only captures for absent devices use; torch.compile loads none of them."""
+"""Modules of names that only captures for absent devices use; torch.compile loads none of them."""
 
-__getattr__, __dir__ = loaded_on_use(__name__, _HOME)
+__getattr__, __dir__ = loaded_on_use(__name__, _MODULES)

@@ -24,14 +24,10 @@ __all__ = [
     "to_json",
 ]
 
-_HOME = {
-    "from_json": "program",
-    "program_schema": "program",
-    "signature_from_json": "signature",
-    "signature_schema": "signature",
-    "signature_to_json": "signature",
-    "to_json": "program",
+_MODULES = {
+    "program": ("from_json", "program_schema", "to_json"),
+    "signature": ("signature_from_json", "signature_schema", "signature_to_json"),
 }
-"""The module of each public name; a test compares the keys with `__all__`."""
+"""The public names of each module; a test compares them with `__all__`."""
 
-__getattr__, __dir__ = loaded_on_use(__name__, _HOME)
+__getattr__, __dir__ = loaded_on_use(__name__, _MODULES)

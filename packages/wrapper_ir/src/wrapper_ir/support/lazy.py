@@ -7,17 +7,23 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # true for type checkers; `import wrapper_ir` loads no module of the library but these
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+
+
+def homes(modules: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """Returns the module of each name."""
+    return {name: module for module, names in modules.items() for name in names}
 
 
 def loaded_on_use(
-    package: str, home: Mapping[str, str]
+    package: str, modules: Mapping[str, Sequence[str]]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Returns `__getattr__` and `__dir__` of a package.
 
-    `home` has the module of each name: relative to the package, or absolute for one of `wrapper_ir`. A loaded
-    name becomes an attribute of the package.
+    `modules` has the names of each module, which is relative to the package, or absolute in `wrapper_ir`. A
+    loaded name becomes an attribute of the package.
     """
+    home = homes(modules)
 
     def load(name: str) -> object:
         module = home.get(name)

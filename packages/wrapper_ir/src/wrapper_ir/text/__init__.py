@@ -30,15 +30,10 @@ __all__ = [
     "print_program",
 ]
 
-_HOME = {
-    "PrintedLine": "printer",
-    "parse_program": "parser",
-    "print_excerpt": "printer",
-    "print_function": "printer",
-    "print_lines": "printer",
-    "print_op": "printer",
-    "print_program": "printer",
+_MODULES = {
+    "parser": ("parse_program",),
+    "printer": ("PrintedLine", "print_excerpt", "print_function", "print_lines", "print_op", "print_program"),
 }
-"""The module of each public name; a test compares the keys with `__all__`."""
+"""The public names of each module; a test compares them with `__all__`."""
 
-__getattr__, __dir__ = loaded_on_use(__name__, _HOME)
+__getattr__, __dir__ = loaded_on_use(__name__, _MODULES)

@@ -80,7 +80,6 @@ _MODULES = {
     "share": ("LineShare", "line_share", "share_text"),
     "text": ("explanation_text",),
 }
-_HOME = {name: module for module, names in _MODULES.items() for name in names}
-"""The module of each public name; a test compares it with the modules' `__all__`."""
+"""The public names of each module."""
 
-__getattr__, __dir__ = loaded_on_use(__name__, _HOME)
+__getattr__, __dir__ = loaded_on_use(__name__, _MODULES)
