@@ -17,6 +17,7 @@ from torch import fx
 from torch._guards import TracingContext, tracing
 from torch._inductor import config as inductor_config
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from inductor_frontend.backend.compilation import ReportingCompilation
 from inductor_frontend.backend.graph import compile_graph
@@ -39,7 +40,6 @@ from wrapper_ir_runtime.cache import DamagedEntry
 
 if TYPE_CHECKING:
     from torch._inductor.utils import InputType
-    from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 # Any in this file: results of any graph.
 
