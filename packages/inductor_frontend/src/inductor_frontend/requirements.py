@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 
 from wrapper_ir import ir
+from wrapper_ir.support.python_syntax import parse_module
 from wrapper_ir_runtime.modules import module_file, module_hash, module_origin
 
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]', re.MULTILINE)
@@ -41,7 +42,7 @@ def _header_hash(name: str) -> str:
 
 def required_modules(source: str) -> tuple[ir.Requirement, ...]:
     """Returns the modules that a Triton source imports, except those of Triton and Python."""
-    names = dict.fromkeys(name for node in ast.walk(ast.parse(source)) for name in _imported(node))
+    names = dict.fromkeys(name for node in ast.walk(parse_module(source)) for name in _imported(node))
     return tuple(
         ir.Requirement(name=name, origin=module_origin(name), sha256=module_hash(name))
         for name in names

@@ -14,6 +14,7 @@ from types import FrameType, TracebackType
 
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr.arithmetic import fits_int64, shown
+from wrapper_ir.support.python_syntax import parse_module
 from wrapper_ir_runtime.traces import file_of, traces_of
 
 _FUNCTIONS = ("abs", "bool", "float", "int", "max", "min", "round")
@@ -56,7 +57,7 @@ def _failing_text(trace: TracebackType, file: str) -> str:
 
 def _parsed(text: str) -> ast.AST:
     try:
-        return ast.parse(text.strip())
+        return parse_module(text.strip())
     except SyntaxError:  # the first line of a block
         return ast.Module([], [])
 

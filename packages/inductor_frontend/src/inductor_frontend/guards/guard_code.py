@@ -25,6 +25,7 @@ from torch.utils._sympy import functions
 from inductor_frontend.errors import CaptureError
 from inductor_frontend.torch_patches._compat import detect_shape_env, guard_texts
 from inductor_frontend.torch_patches.symbol_facts import symbol_hint
+from wrapper_ir.support.python_syntax import parse_expression
 
 _NUMBERED = re.compile(r"(.+)_(\d+)")
 _PLACE = re.compile(r"(?P<input>.+)\.(?P<what>size|stride)\(\)\[(?P<dim>\d+)\]")
@@ -109,7 +110,7 @@ def text_guards(exported: ExportedProgram) -> list[sympy.Basic]:
 
 def _of_bases(text: str) -> set[str]:
     """Returns the numbers in a guard that are read from the bases of inputs."""
-    numbers = (n for n in ast.walk(ast.parse(text, mode="eval")) if isinstance(n, ast.Subscript | ast.Call))
+    numbers = (n for n in ast.walk(parse_expression(text)) if isinstance(n, ast.Subscript | ast.Call))
     return {t for t in map(ast.unparse, numbers) if _BASE_NUMBER.fullmatch(t)}
 
 
@@ -184,7 +185,7 @@ class _Reader:
     def condition(self, text: str) -> sympy.Basic:
         """Parses one guard. Raises CaptureError FE101."""
         try:
-            condition: sympy.Basic = self._read(ast.parse(text, mode="eval").body)
+            condition: sympy.Basic = self._read(parse_expression(text))
         except (KeyError, TypeError, ValueError, SyntaxError, AttributeError) as error:
             raise CaptureError(
                 "FE101",
@@ -222,7 +223,7 @@ class _Reader:
 
 
 def _normal(text: str) -> str:
-    return ast.unparse(ast.parse(text, mode="eval"))
+    return ast.unparse(parse_expression(text))
 
 
 def _number(value: Any) -> Any:

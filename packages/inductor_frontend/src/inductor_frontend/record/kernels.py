@@ -10,6 +10,7 @@ from torch._inductor.scheduler import BaseSchedulerNode
 from torch._inductor.virtualized import V
 
 from inductor_frontend.errors import HookError
+from wrapper_ir.support.python_syntax import parse_expression
 
 _BODY = re.compile(r"async_compile\.cpp_pybinding\(\[.*?\], r'''\n(?P<source>.*?)'''\)\s*\Z", re.DOTALL)
 
@@ -28,7 +29,7 @@ def triton_module(name: str, body: str) -> str:
     Raises HookError FE201, and FE202 for a kernel in another language.
     """
     with suppress(SyntaxError):
-        match ast.parse(body.strip(), mode="eval").body:
+        match parse_expression(body.strip()):
             case ast.Call(
                 func=ast.Attribute(value=ast.Name("async_compile"), attr="triton"),
                 args=[_, ast.Constant(str(source))],

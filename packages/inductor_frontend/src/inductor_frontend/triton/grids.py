@@ -14,6 +14,7 @@ from typing import Any
 from inductor_frontend.errors import ConversionError
 from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int, Sym, add, ceildiv, floordiv, max_, min_, mul, neg, sub
+from wrapper_ir.support.python_syntax import parse_expression
 
 # Any in this file: Inductor's metadata.
 Meta = Mapping[str, Any]
@@ -132,7 +133,7 @@ def parse_size(kernel: str, text: str) -> Expr:
 
     Raises ConversionError FE303 for anything else.
     """
-    return _size(kernel, ast.parse(text, mode="eval").body)
+    return _size(kernel, parse_expression(text))
 
 
 def _size(kernel: str, node: ast.expr) -> Expr:

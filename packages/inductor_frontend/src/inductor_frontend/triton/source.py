@@ -12,6 +12,7 @@ from torch._inductor.runtime import hints
 
 from inductor_frontend.errors import ConversionError
 from wrapper_ir import ir
+from wrapper_ir.support.python_syntax import parse_module
 
 # Any in this file: a heuristic's arguments are numbers, strings, enumerations, and nested dictionaries of
 # them.
@@ -82,7 +83,7 @@ def read_source(name: str, text: str) -> KernelSource:
 
 def _parsed(name: str, text: str) -> ast.Module:
     try:
-        return ast.parse(text)
+        return parse_module(text)
     except SyntaxError as error:  # Inductor writes the repr of a constant, which need not be Python
         line = (error.text or "").strip()
         raise ConversionError(

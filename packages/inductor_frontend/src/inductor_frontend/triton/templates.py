@@ -15,6 +15,7 @@ from inductor_frontend.triton.definition import TritonDefinition
 from inductor_frontend.triton.source import constant_value, kernel_constant
 from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int, Sym
+from wrapper_ir.support.python_syntax import parse_module
 
 TEMPLATE = "template"
 """Inductor's name of the heuristic of templates, each of which has one config."""
@@ -52,7 +53,7 @@ class _Instance:
 def _instance(definition: TritonDefinition) -> _Instance | None:
     """Parses a kernel; None if it does not have the form of Inductor's templates."""
     kernel = definition.kernel
-    module = ast.parse(kernel.source)
+    module = parse_module(kernel.source)
     function = next(s for s in module.body if isinstance(s, ast.FunctionDef) and s.name == kernel.entry)
     lines = tuple(kernel.source.splitlines())
     if not _HEADER.search(lines[function.lineno - 1]):

@@ -15,6 +15,7 @@ from importlib import metadata
 from triton_runtime.binding import Binding, bind
 from triton_runtime.compile.target import capability
 from wrapper_ir import ir
+from wrapper_ir.support.python_syntax import parse_module
 from wrapper_ir_runtime.modules import module_hash
 
 _VARIABLES = (
@@ -158,7 +159,7 @@ def _rich_scalar(value: object) -> ir.ScalarConstant:
 def imports(source: str) -> tuple[str, ...]:
     """The modules that a source imports, sorted; empty if it is not valid Python."""
     try:
-        tree = ast.parse(source)
+        tree = parse_module(source)
     # loading the source reports it
     except SyntaxError:
         return ()

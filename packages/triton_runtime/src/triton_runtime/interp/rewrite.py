@@ -8,6 +8,8 @@ import textwrap
 from types import FunctionType
 from typing import TYPE_CHECKING
 
+from wrapper_ir.support.python_syntax import parse_module
+
 if TYPE_CHECKING:
     from triton.runtime.jit import JITFunction
 
@@ -33,7 +35,7 @@ def _rewritten(raw: FunctionType) -> FunctionType:
     from triton.runtime import interpreter
 
     lines, first = inspect.getsourcelines(raw)
-    tree = ast.parse(textwrap.dedent("".join(lines)))
+    tree = parse_module(textwrap.dedent("".join(lines)))
     [definition] = tree.body
     # @triton.jit accepts only functions
     assert isinstance(definition, ast.FunctionDef)
