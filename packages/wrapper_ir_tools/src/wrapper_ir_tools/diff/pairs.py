@@ -69,8 +69,8 @@ def _with_labels(lines: Sequence[str], labels: dict[tuple[str, int], str]) -> li
     inside = {name: "%" for line in lines for name in _defined(line)}
     replacements: dict[str, str] = {}
     for line in lines:
+        text = VALUE.sub(lambda m: inside.get(m[0], m[0]), line)
         for number, name in enumerate(_defined(line)):
-            text = VALUE.sub(lambda m: inside.get(m[0], m[0]), line)
             replacements[name] = labels.setdefault((text, number), f"%{len(labels)}")
     return [VALUE.sub(lambda m: replacements.get(m[0], m[0]), line) for line in lines]
 

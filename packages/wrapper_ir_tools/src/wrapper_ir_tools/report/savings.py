@@ -76,6 +76,7 @@ class _Level:
 
     def savings(self, levels: list[_Level]) -> Iterator[Saving]:
         """Savings of the storages of this function, the last of `levels`."""
+        most = _most_in_main(levels)
         for root, uses in self.contents.uses.items():
             before = max((u for u in uses if u < self.worst), default=-1)
             after = min((u for u in uses if u > self.worst), default=-1)
@@ -90,9 +91,7 @@ class _Level:
                 bytes=size,
                 idle_from=before,
                 idle_to=after,
-                saves=_in_main(
-                    levels, self.live[self.worst] - max(self.until[before], self.since[after], idle)
-                ),
+                saves=min(most, self.live[self.worst] - max(self.until[before], self.since[after], idle)),
                 how=how,
                 again=again,
             )
@@ -122,8 +121,9 @@ class _Level:
         return owned is None or any(low <= first and last <= high for low, high in self.contents.spans[root])
 
 
-def _in_main(levels: list[_Level], saved: int) -> int:
-    """Bytes saved at the peak of main if the last level needs `saved` bytes less."""
+def _most_in_main(levels: list[_Level]) -> int:
+    """The most that savings of the last level reduce the peak of main by; beyond, another op needs more."""
+    most = max(levels[-1].live)
     for inner, outer in zip(levels[:0:-1], levels[-2::-1], strict=True):
         op = outer.function.body[outer.worst]
         # the inner level is its callee
@@ -131,5 +131,5 @@ def _in_main(levels: list[_Level], saved: int) -> int:
         functions = [outer.analyses.functions[n] for n in ir.callees(op) if n != inner.function.name]
         others = [max(live_over(f, outer.analyses, outer.sizes)) for f in functions]
         rest = [n for at, n in enumerate(outer.live) if at != outer.worst]
-        saved = min(saved, max(inner.live) - max(others, default=0), max(outer.live) - max(rest, default=0))
-    return saved
+        most = min(most, max(inner.live) - max(others, default=0), max(outer.live) - max(rest, default=0))
+    return most

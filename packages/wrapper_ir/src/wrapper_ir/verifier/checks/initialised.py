@@ -7,12 +7,16 @@ initialized, or if the tensor is empty, which may become a check at run time.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from operator import itemgetter
+
 from wrapper_ir import ir
 from wrapper_ir.analysis.aliasing import NO_ROOTS
 from wrapper_ir.verifier.facts import Check, FunctionFacts, Handler, Handlers, sizes_of
 from wrapper_ir.verifier.obligations import Claim, as_numbers
 
 _Window = tuple[int, int]
+_BEGIN, _END = itemgetter(0), itemgetter(1)
 _RANDOM = ir.EffectClass.RANDOM
 
 
@@ -24,7 +28,7 @@ class Initialised(Check):
         self.effects = facts.aliasing.effects
         self.roots = facts.aliasing.roots
         self.empty: dict[ir.Value, list[_Window]] = {}
-        """The initialized parts of storages that are not wholly initialized."""
+        """The initialized parts of storages that are not wholly initialized: disjoint, and in order."""
         for param in facts.function.params:
             if ir.is_storage(param.value):
                 self.empty[param.value] = []  # the caller lends memory, not content
@@ -97,7 +101,7 @@ class Initialised(Check):
             return
         window = self.window(value, root)
         parts = self.empty[root]
-        if not parts or (window and not any(lo < window[1] and window[0] < hi for lo, hi in parts)):
+        if not parts or (window and not _overlap(parts, window)):
             # a compiler omits the kernel that would write an empty tensor
             is_valid = self.facts.require(
                 Claim(tuple(((size, 0),) for size in sizes_of(value))),
@@ -113,7 +117,7 @@ class Initialised(Check):
         if window is None or (window[0] == 0 and window[1] == self.facts.capacity(root)):
             del self.empty[root]
         else:
-            self.empty[root].append(window)
+            _add(self.empty[root], window)
 
     def window(self, value: ir.Value, root: ir.Value) -> _Window | None:
         """Bytes of the root that the tensor spans; None if they are not constant."""
@@ -122,3 +126,16 @@ class Initialised(Check):
             return None
         numbers = as_numbers(start, self.facts.types(value.type).extent)
         return None if numbers is None else (numbers[0], sum(numbers))
+
+
+def _add(parts: list[_Window], window: _Window) -> None:
+    """Adds a window to disjoint parts; parts that touch it are joined with it."""
+    first = bisect_left(parts, window[0], key=_END)
+    last = bisect_right(parts, window[1], key=_BEGIN)
+    joined = [window, *parts[first:last]]
+    parts[first:last] = [(min(map(_BEGIN, joined)), max(map(_END, joined)))]
+
+
+def _overlap(parts: list[_Window], window: _Window) -> bool:
+    first = bisect_right(parts, window[0], key=_END)
+    return first < len(parts) and parts[first][0] < window[1]
