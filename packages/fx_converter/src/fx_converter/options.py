@@ -37,7 +37,7 @@ class FxOptions:
     fixed sizes between calls, for each stream, unless a compiler receives the graph. `cuda_graphs`: the
     maximal number of concurrent graphs of a replayable function, if calls are "direct" (see
     `wrapper_ir_runtime.GraphedFunction`); 0 captures none. `repeated_operators`: compiled programs launch
-    the kernels of attention and matrix products on a GPU again without torch if address and layout of their
+    the kernels of attention and matmuls on a GPU again without torch if address and layout of their
     operands equal those of an earlier call (see `wrapper_ir_torch.repeated_operator`). `guarded`: properties
     of inputs that the caller checks. `operators`: the operators that a program, or the graph of a file, may
     call (`NotSupportedError` WIR917). Raises ConvertError FX103 for other values.

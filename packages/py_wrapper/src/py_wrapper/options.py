@@ -20,7 +20,7 @@ class PyOptions:
     intermediate results of fixed sizes between calls, for each stream: calls neither allocate nor create
     views, and the memory is not freed in between. `cuda_graphs` is the maximal number of concurrent graphs
     of a replayable function, on a GPU (see `wrapper_ir_runtime.GraphedFunction`); 0 captures none.
-    `repeated_operators`: the kernels of matrix products and attention on a GPU are launched again without
+    `repeated_operators`: the kernels of matmuls and attention on a GPU are launched again without
     torch if address and layout of their operands equal those of an earlier call (see
     `wrapper_ir_torch.repeated_operator`). `poison` fills uninitialized and freed storages with this byte, for
     tests, and keeps no memory. `cache_folder` is the root of the cache for modules of `compile` (None: as
