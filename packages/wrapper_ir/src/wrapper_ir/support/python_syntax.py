@@ -9,29 +9,30 @@ Triton was in the way.
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from threading import Lock
+from typing import TypeVar
 
+T = TypeVar("T")
 _LOCK = Lock()
 _ATTEMPTS = 20
 
 
 def parse_module(text: str) -> ast.Module:
     """Returns the tree of a module. Raises SyntaxError and ValueError, as `ast.parse` does."""
-    with _LOCK:
-        for _ in range(_ATTEMPTS):
-            try:
-                return ast.parse(text)
-            except SystemError:
-                pass
-        return ast.parse(text)
+    return _parse(lambda: ast.parse(text))
 
 
 def parse_expression(text: str) -> ast.expr:
     """Returns the tree of an expression. Raises SyntaxError and ValueError, as `ast.parse` does."""
+    return _parse(lambda: ast.parse(text, mode="eval")).body
+
+
+def _parse(parse: Callable[[], T]) -> T:
     with _LOCK:
         for _ in range(_ATTEMPTS):
             try:
-                return ast.parse(text, mode="eval").body
+                return parse()
             except SystemError:
                 pass
-        return ast.parse(text, mode="eval").body
+        return parse()
