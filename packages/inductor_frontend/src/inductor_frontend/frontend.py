@@ -64,7 +64,8 @@ def capture(
 
     `args` and `kwargs` are example arguments; `dynamic_shapes` is as in `torch.export.export`. An exported
     program has both, so they are ignored. Weights become constants of the program without a copy: they share
-    memory with the model until the artifact is saved. Buffers that the model writes become mutable constants.
+    memory with the model until the artifact is saved. Only the weights of convolutions on a CPU are copied,
+    channels-last. Buffers that the model writes become mutable constants.
 
     `cpu_isas`: instruction sets (`avx512`, `avx2`, `generic`); C++ kernels have a source for each. This
     machine need not support them. The model is captured once for each; if empty, for the instruction set of

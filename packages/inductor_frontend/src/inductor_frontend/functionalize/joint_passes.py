@@ -12,7 +12,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from inductor_frontend.errors import torch_step
 from inductor_frontend.functionalize.packed_linear import join_packed_linear
-from inductor_frontend.functionalize.packing import pack_weights
+from inductor_frontend.functionalize.packing import channels_last_weights, pack_weights
 from inductor_frontend.functionalize.pattern_registration import patterns_as_needed
 from inductor_frontend.functionalize.preparation import FunctionalModel
 
@@ -30,6 +30,7 @@ def with_joint_passes(model: FunctionalModel, *, packed_weights: bool) -> Functi
         # graph.
         gm = _recursive_joint_graph_passes(model.gm, input_device=torch.device("cpu"))
         join_packed_linear(gm)
+        roles = channels_last_weights(gm, model.roles)
         if packed_weights:
-            gm = pack_weights(gm, model.roles)
-    return replace(model, gm=gm)
+            gm = pack_weights(gm, roles)
+    return replace(model, gm=gm, roles=roles)

@@ -10,49 +10,28 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterable, Sequence
 
-from torch._inductor import ir
+from torch._inductor.ir import FallbackKernel
 
 from inductor_frontend.errors import HookError
 from inductor_frontend.record.events import AlignInput, CallNode, CheckInput, Event, OnStream
 from inductor_frontend.scope.outer_streams import OuterStreams
+from wrapper_ir import ir
 from wrapper_ir.builder import FunctionBuilder
-from wrapper_ir.ir import (
-    AllocStorage,
-    CallExtern,
-    CallSubgraph,
-    CollectiveStart,
-    Copy,
-    Device,
-    Launch,
-    Op,
-    OpaqueKind,
-    OpaqueType,
-    RecordEvent,
-    StorageType,
-    Switch,
-    SyncEvent,
-    TensorType,
-    Value,
-    WaitEvent,
-    WhileLoop,
-    operands,
-    results,
-)
 
 _NAMESPACE = "streams::"
 
 
 def is_order(node: object) -> bool:
     """Returns whether an extern node orders streams."""
-    return isinstance(node, ir.FallbackKernel) and _operator(node).startswith(_NAMESPACE)
+    return isinstance(node, FallbackKernel) and _operator(node).startswith(_NAMESPACE)
 
 
-def _operator(node: ir.FallbackKernel) -> str:
+def _operator(node: FallbackKernel) -> str:
     schema = getattr(node.op_overload, "_schema", None)  # higher-order operators have none
     return "" if schema is None else str(schema.name)
 
 
-def _numbers(node: ir.FallbackKernel) -> list[int]:  # followed by a device's type, which is not read
+def _numbers(node: FallbackKernel) -> list[int]:  # followed by a device's type, which is not read
     return list(node.constant_args)
 
 
@@ -63,7 +42,7 @@ def _named(events: Iterable[Event]) -> tuple[int, ...]:
         match event:
             case OnStream(stream):
                 streams[stream] = None
-            case CallNode(ir.FallbackKernel() as node) if is_order(node):
+            case CallNode(FallbackKernel() as node) if is_order(node):
                 streams |= dict.fromkeys(_order_streams(_operator(node), _numbers(node)))
             case _:
                 pass
@@ -92,9 +71,9 @@ class Streams:
         self._function = function
         self._devices = devices
         self._nested = nested
-        self._device = Device("cuda", min(devices, default=0))
+        self._device = ir.Device("cuda", min(devices, default=0))
         self._numbers: dict[int, int] = {0: 0}
-        self._events: dict[int, Value[OpaqueType]] = {}
+        self._events: dict[int, ir.Value[ir.OpaqueType]] = {}
         self._awaited: dict[int, None] = {}
         self._now = 0
 
@@ -151,7 +130,7 @@ class Streams:
             ops = self._function.ops
             ops[begin:] = [_on(op, self._now) for op in ops[begin:]]
 
-    def order(self, node: ir.FallbackKernel) -> None:
+    def order(self, node: FallbackKernel) -> None:
         """Emits an operator that orders streams."""
         numbers = _numbers(node)
         match _operator(node).removeprefix(_NAMESPACE):
@@ -174,35 +153,35 @@ class Streams:
             case other:
                 raise HookError("FE202", f"streams::{other} has no counterpart in a program")
 
-    def _event(self, number: int) -> Value[OpaqueType] | None:
+    def _event(self, number: int) -> ir.Value[ir.OpaqueType] | None:
         """Returns an event of the program; None for an event that the caller records: all streams already
         wait for it."""
         if number not in self._events:
             self._awaited[number] = None
         return self._events.get(number)
 
-    def _record(self, stream: int) -> Value[OpaqueType]:
-        event = self._function.value("event", OpaqueType(OpaqueKind.EVENT))
+    def _record(self, stream: int) -> ir.Value[ir.OpaqueType]:
+        event = self._function.value("event", ir.OpaqueType(ir.OpaqueKind.EVENT))
         prov = self._function.prov
-        self._function.append(RecordEvent(result=event, device=self._device, stream=stream, prov=prov))
+        self._function.append(ir.RecordEvent(result=event, device=self._device, stream=stream, prov=prov))
         return event
 
-    def _wait(self, event: Value[OpaqueType], stream: int) -> None:
+    def _wait(self, event: ir.Value[ir.OpaqueType], stream: int) -> None:
         prov = self._function.prov
-        self._function.append(WaitEvent(event=event, device=self._device, stream=stream, prov=prov))
+        self._function.append(ir.WaitEvent(event=event, device=self._device, stream=stream, prov=prov))
 
-    def _sync(self, event: Value[OpaqueType]) -> None:
-        self._function.append(SyncEvent(event=event, prov=self._function.prov))
+    def _sync(self, event: ir.Value[ir.OpaqueType]) -> None:
+        self._function.append(ir.SyncEvent(event=event, prov=self._function.prov))
 
 
-def _on(op: Op, stream: int) -> Op:
+def _on(op: ir.Op, stream: int) -> ir.Op:
     """Returns the op on a stream; ops of the host are unchanged. Raises HookError FE202 for control flow."""
     match op:
-        case CallSubgraph() | Switch() | WhileLoop():
+        case ir.CallSubgraph() | ir.Switch() | ir.WhileLoop():
             raise _refused("around control flow")
-        case AllocStorage() | CallExtern() | CollectiveStart() | Copy() | Launch():
-            types = [v.type for v in (*results(op), *operands(op))]
-            devices = [t.device for t in types if isinstance(t, TensorType | StorageType)]
+        case ir.AllocStorage() | ir.CallExtern() | ir.CollectiveStart() | ir.Copy() | ir.Launch():
+            types = [v.type for v in (*ir.results(op), *ir.operands(op))]
+            devices = [t.device for t in types if isinstance(t, ir.TensorType | ir.StorageType)]
             return dataclasses.replace(op, stream=stream) if any(d.type != "cpu" for d in devices) else op
         case _:
             return op
