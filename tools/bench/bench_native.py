@@ -1,0 +1,215 @@
+"""Our libraries against other runtimes for CPUs, in one run, all in C++: calls, the start of a process, memory.
+
+Usage: `python -m tools.bench.bench_native [--write] [--rounds N] [--models mlp,gpt ...] [--threads 1,2]
+[--folder F] [--keep] [calls start threads ...]`. Prints tables with ratios; `--write` also writes
+`docs/benchmarks/native.md`, prediction first. Everything that it needs it makes in the folder: the runtimes
+(`pip install --target`, fixed versions), exports of each model, and the drivers. A later run finds them there;
+`--keep` also keeps our own exports. Processes are pinned, and asked in turn.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import torch
+
+from tools.bench.native.checks import checks
+from tools.bench.native.environment import VERSIONS
+from tools.bench.native.figures import MIB, beyond_weights, geometric_mean, is_right, over_best
+from tools.bench.native.models import MODELS
+from tools.bench.native.processes import Command, Server, run_driver
+from tools.bench.native.sides import LIBTORCH, NATIVE, SIDES, Workshop, shipped_bytes, sides
+from tools.bench.pages import command_line, page, publish, section_of, table
+from tools.bench.timing import alternate
+
+PREDICTION = """\
+Written before a library without torch had run; goals in brackets. Of the peers, OpenVINO and ExecuTorch pack weights when they
+open a model, ONNX Runtime some of them. We pack them at the build, so that opening maps them.
+
+Start of MiniLM, 1 x 16: libtorch is 190 ms of relocations and global constructors, of which nothing is left. Opening compares
+90 MB with their checksums, 15 ms; the first call takes two of the later ones, 8 ms. So 0.1 of our library with
+libtorch [0.25], and 0.7 of the best peer [1.0]: ExecuTorch, which starts in 3 ms, but copies 40 MB into its own layout. Beside
+the weights some 2 MiB are shipped [3], and 6 MiB are resident [8].
+
+Calls on one thread: a product with packed weights reads them once, in order, and so does everyone's. For few rows (MLP, MiniLM of
+16 tokens, a token of GPT-2) memory decides: 0.95 of the best, since a call has no graph to walk through. For many rows the inner loop decides, and
+OpenVINO's is made for the machine by a just-in-time compiler: 1.05. Convolutions 1.1: OpenVINO's Winograd takes fewer products.
+Geometric mean 1.0 [1.0], none above 1.15 [1.15]. On two threads the same, and less for the MLP, whose calls are too
+short for a second thread."""
+
+METHOD = """\
+Every side is a C++ process with one model (drivers in `tools/bench/native`), pinned to as many processors as it has threads. First
+its results are compared with eager's. Then all sides of a model are asked in turn, in rounds; the figure of a side is
+its best round. With one thread the clock is the process's own, without what other processes take; with two it is the wall's. A
+ratio is the time of ours over that of the best of all other sides in the table."""
+
+_SLICE = 5_000_000
+"""Nanoseconds of a round of calls."""
+
+
+def _us(seconds: float) -> str:
+    microseconds = seconds * 1e6
+    return (
+        "-"
+        if math.isnan(seconds)
+        else f"{microseconds:.1f}"
+        if microseconds < 100
+        else f"{microseconds:,.0f}"
+    )
+
+
+def _ratio(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.2f}"
+
+
+# --- calls
+
+
+def _checked(servers: Mapping[str, Server], notes: list[str], name: str) -> dict[str, Server]:
+    """Those that agree with eager; the others are noted."""
+    right = dict[str, Server]()
+    for title, server in servers.items():
+        try:
+            found = server.ask("check")
+        except RuntimeError as error:
+            notes.append(f"{name}, {title}: {str(error).strip().splitlines()[-1]}")
+            continue
+        if is_right(found["difference"], found["magnitude"]):
+            right[title] = server
+        else:
+            notes.append(f"{name}, {title}: differs from eager by {found['difference']:.1e}")
+    return right
+
+
+def _call_times(
+    commands: Mapping[str, Command], threads: int, rounds: int, notes: list[str], name: str
+) -> dict[str, float]:
+    """Seconds of a call by side, the best of the rounds."""
+    clock = "cpu" if threads == 1 else "wall"
+    with contextlib.ExitStack() as stack:
+        servers = {
+            title: stack.enter_context(Server(command, threads)) for title, command in commands.items()
+        }
+        right = _checked(servers, notes, name)
+        answers = alternate({t: partial(s.ask, f"time {_SLICE}") for t, s in right.items()}, rounds)
+    return {
+        title: min(answer[clock] / answer["calls"] for answer in found) * 1e-9
+        for title, found in answers.items()
+    }
+
+
+def calls(workshop: Workshop, models: Sequence[str], rounds: int, threads: int) -> str:
+    """A table of all sides, a row a model, and the geometric means."""
+    wanted = sides()
+    own = [title for title in (LIBTORCH, NATIVE) if title in wanted]
+    rows, notes = list[list[str]](), list[str]()
+    ratios: dict[str, list[float]] = {title: [] for title in own}
+    for name in models:
+        prepared = workshop.prepare(name, wanted)
+        notes += [f"{name}, {title}: {why}" for title, why in prepared.missing.items()]
+        times = _call_times(prepared.commands, threads, rounds, notes, name)
+        rivals = {title: {t: s for t, s in times.items() if t == title or t != NATIVE} for title in own}
+        found = {title: over_best(rivals[title], title) for title in own}
+        for title, ratio in found.items():
+            ratios[title] += [] if math.isnan(ratio) else [ratio]
+        cells = [_us(times.get(title, math.nan)) for title in wanted]
+        rows.append([MODELS[name].title, *cells, *(_ratio(ratio) for ratio in found.values())])
+        print(" | ".join(rows[-1]), flush=True)
+    means = [f"{_ratio(geometric_mean(ratios[title]))} (to {_ratio(max(ratios[title]))})" for title in own]
+    rows.append(["geometric mean (to the largest)", *("" for _ in wanted), *means])
+    headers = ("model", *(f"{title}, us" for title in wanted), *(f"{title}: ratio" for title in own))
+    listed = "".join(f"\n- {note}" for note in notes)
+    return table(headers, rows) + (f"\n\nNot measured:\n{listed}" if notes else "")
+
+
+# --- the start of a process
+
+
+def start(workshop: Workshop, rounds: int, model: str = "minilm") -> str:
+    """A fresh process to its first result, what is shipped, and what is resident."""
+    prepared = workshop.prepare(model, sides())
+    answers = alternate(
+        {title: partial(run_driver, command, 1, "first") for title, command in prepared.commands.items()},
+        rounds + 1,
+    )
+    walls, rows = dict[str, float](), list[list[str]]()
+    for title, found in answers.items():
+        found = found[1:]  # the first fills caches of a runtime
+        numbers = [finished.numbers for finished in found]
+        assert all(is_right(n["difference"], n["magnitude"]) for n in numbers), title
+        walls[title] = min(n["wall"] - n["began"] for n in numbers) * 1e-9
+        shipped = shipped_bytes(
+            prepared.commands[title].case, SIDES[title], found[0].libraries, prepared.weights
+        )
+        rows.append(
+            [
+                title,
+                f"{walls[title] * 1e3:.1f}",
+                f"{min(n['cpu'] for n in numbers) * 1e-6:.1f}",
+                f"{shipped / MIB:.1f}",
+                f"{min(n['resident'] for n in numbers) / 1024:.1f}",
+                f"{min(beyond_weights(n, prepared.weights) for n in numbers) / MIB:.1f}",
+            ]
+        )
+    headers = (
+        "side",
+        "wall ms",
+        "CPU ms",
+        "MiB shipped beside weights",
+        "MiB resident",
+        "MiB beyond weights",
+    )
+    ours = [title for title in (LIBTORCH, NATIVE) if title in walls]
+    best = min(seconds for title, seconds in walls.items() if title not in ours)
+    said = [f"{title}: {walls[title] / best:.2f} of the best peer" for title in ours]
+    if NATIVE in walls:
+        said.append(f"{NATIVE}: {walls[NATIVE] / walls[LIBTORCH]:.2f} of {LIBTORCH}")
+    return table(headers, rows) + f"\n\nWall: {'; '.join(said)}. Weights: {prepared.weights / MIB:.1f} MiB."
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Measures and prints; `--write` also writes the page."""
+    parser = command_line(__doc__)
+    parser.add_argument("--rounds", type=int, default=60, help="rounds of calls, and of starts a sixth")
+    parser.add_argument("--models", default=",".join(MODELS), help="names, with commas")
+    parser.add_argument("--folder", type=Path, default=Path("out/native"), help="where everything is made")
+    parser.add_argument("--keep", action="store_true", help="keep our exports of an earlier run")
+    headings = {
+        "calls": "Calls on one thread",
+        "calls2": "Calls on two threads",
+        "start": "A fresh process to its first result",
+        "checks": "Threads, loads and processes",
+    }
+    parser.add_argument("what", nargs="*", default=list(headings), help=", ".join(headings))
+    options = parser.parse_args(argv)
+    torch.set_num_threads(1)
+    workshop, models = Workshop(options.folder, keep=options.keep), options.models.split(",")
+    parts: Mapping[str, Callable[[], str]] = {
+        "calls": lambda: calls(workshop, models, options.rounds, 1),
+        "calls2": lambda: calls(workshop, models, options.rounds, 2),
+        "start": lambda: start(workshop, max(3, options.rounds // 6)),
+        "checks": lambda: checks(workshop),
+    }
+    name = options.page or "native"
+    sections = [
+        (heading, parts[part]() if part in options.what else section_of(name, heading))
+        for part, heading in headings.items()
+    ]
+    versions = ", ".join(f"{package} {version}" for package, version in VERSIONS.items())
+    about = f"torch {torch.__version__}; by `pip install --target`: {versions}."
+    text = page(
+        "Libraries without torch, against other runtimes",
+        "python -m tools.bench.bench_native --write",
+        ("Prediction", PREDICTION),
+        ("Measured", f"{about}\n\n{METHOD}"),
+        *sections,
+    )
+    publish("native", text, options)
+
+
+if __name__ == "__main__":
+    main()

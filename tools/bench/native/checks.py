@@ -1,0 +1,62 @@
+"""What a library keeps to beside speed: threads that share it, repeated loads, processes that share its weights."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from tools.bench.native.processes import Command, Server, run_driver
+from tools.bench.native.sides import LIBTORCH, NATIVE, Workshop, sides
+from tools.bench.pages import table
+
+_THREADS, _CALLS, _LOADS, _PROCESSES = 8, 10_000, 1_000, 8
+
+
+def proportional_kilobytes(rollup: str) -> int:
+    """The proportional share of memory, of the text of `/proc/ID/smaps_rollup`."""
+    (line,) = (line for line in rollup.splitlines() if line.startswith("Pss:"))
+    return int(line.split()[1])
+
+
+def _shared(command: Command) -> str:
+    """Proportional memory of several processes together, over that of one, less the weights."""
+    sizes = dict[int, list[int]]()
+    for count in (1, _PROCESSES):
+        with contextlib.ExitStack() as stack:
+            servers = [stack.enter_context(Server(command, 1, "hold")) for _ in range(count)]
+            for server in servers:
+                server.answer()
+            texts = [
+                Path(f"/proc/{server.id}/smaps_rollup").read_text(encoding="utf-8") for server in servers
+            ]
+            sizes[count] = [proportional_kilobytes(text) for text in texts]
+    one, (least, most) = sizes[1][0], (min(sizes[_PROCESSES]), max(sizes[_PROCESSES]))
+    return (
+        f"one has {one / 1024:.1f} MiB, {_PROCESSES} have {sum(sizes[_PROCESSES]) / 1024:.1f} together, "
+        f"{least / 1024:.2f} to {most / 1024:.2f} each"
+    )
+
+
+def checks(workshop: Workshop) -> str:
+    """A table of our sides."""
+    rows = list[tuple[str, str, str, str]]()
+    wanted = {title: side for title, side in sides().items() if title in (LIBTORCH, NATIVE)}
+    for model, loads in (("mlp", _LOADS), ("minilm", _LOADS // 10)):
+        prepared = workshop.prepare(model, wanted)
+        for title, command in prepared.commands.items():
+            calls = _CALLS if model == "mlp" else _CALLS // 100
+            shared = run_driver(command, 1, "share", str(_THREADS), str(calls)).numbers
+            grown = (shared["resident"] - shared["before"]) / 1024
+            rows.append(
+                (
+                    model,
+                    title,
+                    f"{_THREADS} threads x {calls:,} calls",
+                    f"{shared['different']:.0f} differ, {grown:+.1f} MiB",
+                )
+            )
+            again = run_driver(command, 1, "reload", str(loads)).numbers
+            grown = (again["resident"] - again["before"]) / 1024
+            rows.append((model, title, f"{loads:,} loads", f"{grown:+.1f} MiB since the {loads // 10}th"))
+            rows.append((model, title, f"{_PROCESSES} processes", _shared(command)))
+    return table(("model", "side", "check", "result"), rows)

@@ -1,0 +1,92 @@
+"""Compiles the C++ drivers: each opens a model with one runtime, and answers to the commands of `side.h`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+import cpp_wrapper
+
+_HERE = Path(__file__).parent
+_TORCH = Path(torch.__file__).parent
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """Folders of headers, libraries and other flags of a driver; `folders` are searched for libraries at run time."""
+
+    headers: Sequence[Path] = ()
+    libraries: Sequence[Path] = ()
+    folders: Sequence[Path] = ()
+    flags: Sequence[str] = ()
+
+
+def _onnxruntime(packages: Path) -> Parts:
+    folder = packages / "onnxruntime" / "capi"
+    (library,) = folder.glob("libonnxruntime.so.1.*")
+    name = folder / "libonnxruntime.so.1"  # the name that the library itself has, which the wheel lacks
+    if not name.exists():
+        name.symlink_to(library.name)
+    return Parts(libraries=(name,), folders=(folder,))
+
+
+def _openvino(packages: Path) -> Parts:
+    folder = packages / "openvino" / "libs"
+    return Parts((packages / "openvino" / "include",), tuple(folder.glob("libopenvino_c.so.*")), (folder,))
+
+
+def _executorch(packages: Path) -> Parts:
+    root = packages / "executorch"
+    parts = ("", "_kernels_optimized", "_kernels_quantized", "_backend_xnnpack", "_threadpool")
+    include = root / "include"
+    return Parts(
+        (include, include / "executorch/runtime/core/portable_type/c10"),
+        tuple(root / "lib" / f"libexecutorch{part}.so" for part in parts),
+        (root / "lib",),
+        ("-DC10_USING_CUSTOM_GENERATED_MACROS", "-DET_EVENT_TRACER_ENABLED"),
+    )
+
+
+def _torch(*headers: Path) -> Parts:
+    folder = _TORCH / "lib"
+    return Parts(headers, tuple(folder / name for name in ("libtorch_cpu.so", "libc10.so")), (folder,))
+
+
+def _libtorch(packages: Path) -> Parts:
+    return _torch(Path(cpp_wrapper.cmake_prefix_path()) / "include")
+
+
+def _aotinductor(packages: Path) -> Parts:
+    return _torch(_TORCH / "include", _TORCH / "include/torch/csrc/api/include")
+
+
+DRIVERS: Mapping[str, Callable[[Path], Parts]] = {
+    "onnxruntime": _onnxruntime,
+    "openvino": _openvino,
+    "executorch": _executorch,
+    "aotinductor": _aotinductor,
+    "libtorch": _libtorch,
+}
+
+
+def compile_driver(name: str, packages: Path, folder: Path) -> Path:
+    """Compiles a driver into `folder`, unless it is newer than its sources; returns its path."""
+    source, target = _HERE / f"{name}.cpp", folder / name
+    newest = max(file.stat().st_mtime for file in (source, _HERE / "side.h"))
+    if target.is_file() and target.stat().st_mtime > newest:
+        return target
+    parts = DRIVERS[name](packages)
+    command: list[str | Path] = ["g++", "-std=c++20", "-O2", "-pthread", source, "-o", target, *parts.flags]
+    for header in parts.headers:
+        command += ["-isystem", header]
+    command += ["-Wl,--no-as-needed", *parts.libraries]
+    for path in parts.folders:
+        command += [f"-Wl,-rpath,{path}", f"-Wl,-rpath-link,{path}"]
+    folder.mkdir(parents=True, exist_ok=True)
+    subprocess.run([*command, "-ldl"], check=True, env={**os.environ, "LC_ALL": "C"})
+    return target

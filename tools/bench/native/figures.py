@@ -1,0 +1,37 @@
+"""Figures of the tables: the best peer, ratios, geometric means, bytes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+MIB = 1 << 20
+TOLERANCE = 1e-4
+"""Largest difference from eager, over the largest magnitude of the results (at least 1)."""
+
+
+def is_right(difference: float, magnitude: float, tolerance: float = TOLERANCE) -> bool:
+    """Whether results agree with eager; a difference that is not a number does not."""
+    return difference <= tolerance * max(1.0, magnitude)
+
+
+def geometric_mean(ratios: Iterable[float]) -> float:
+    """Returns NaN for no ratios."""
+    logarithms = [math.log(ratio) for ratio in ratios]
+    return math.exp(sum(logarithms) / len(logarithms)) if logarithms else math.nan
+
+
+def over_best(times: Mapping[str, float], side: str) -> float:
+    """A side's time over the best of the others; NaN if one of them is missing."""
+    others = [seconds for name, seconds in times.items() if name != side]
+    return times[side] / min(others) if side in times and others else math.nan
+
+
+def beyond_weights(numbers: Mapping[str, float], weights: int) -> float:
+    """Bytes resident beyond weights.
+
+    If a process maps a file with the weights, the pages of this map are the weights. Otherwise it has a copy,
+    and their bytes are subtracted.
+    """
+    is_mapped = numbers["mapped"] * 1024 >= weights / 2
+    return numbers["resident"] * 1024 - (numbers["file"] * 1024 if is_mapped else weights)

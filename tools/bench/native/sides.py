@@ -1,0 +1,128 @@
+"""The sides of the benchmark: a runtime's driver, the exports that it needs, and the file that it opens."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cpp_wrapper import CppOptions
+from tools.bench.native.drivers import compile_driver
+from tools.bench.native.environment import ROOT, export_environment, install
+from tools.bench.native.processes import Command
+
+LIBTORCH, NATIVE = "ours, libtorch", "ours, native"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """`files` of an export are what is shipped beside the runtime: patterns, the first is opened."""
+
+    driver: str
+    exports: Sequence[str]
+    files: Sequence[str]
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
+SIDES: Mapping[str, Side] = {
+    "ONNX Runtime": Side("onnxruntime", ("onnx", "onnxruntime"), ("ort.onnx", "ort.bin")),
+    "OpenVINO": Side("openvino", ("onnx", "openvino"), ("openvino.xml", "openvino.bin")),
+    "ExecuTorch": Side("executorch", ("executorch",), ("model.pte",)),
+    "AOTInductor": Side("aotinductor", ("aotinductor",), ("aotinductor.pt2",)),
+    LIBTORCH: Side("libtorch", ("libtorch",), ("libtorch.pt2",)),
+    NATIVE: Side("native", ("native",), ("native.so",)),
+}
+_OURS = ("libtorch", "native")
+"""Exports that change with this repository."""
+
+
+def has_native() -> bool:
+    """Whether cpp_wrapper builds libraries without torch."""
+    return any(option.name == "runtime" for option in dataclasses.fields(CppOptions))
+
+
+def sides() -> dict[str, Side]:
+    """Those that can be measured, by title."""
+    return {title: side for title, side in SIDES.items() if title != NATIVE or has_native()}
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A model's commands by side, why others are missing, and the bytes of its weights."""
+
+    commands: Mapping[str, Command]
+    missing: Mapping[str, str]
+    weights: int
+
+
+class Workshop:
+    """Exports models and compiles drivers into a folder, where they stay for the next run.
+
+    Exports of this repository's are made again, unless `keep`.
+    """
+
+    def __init__(self, folder: Path, *, keep: bool) -> None:
+        self._folder, self._keep = folder.resolve(), keep
+        self._packages = self._folder / "packages"
+        install(self._packages)
+
+    @property
+    def packages(self) -> Path:
+        """The folder of the other runtimes."""
+        return self._packages
+
+    def prepare(self, model: str, wanted: Mapping[str, Side]) -> Prepared:
+        """Makes what the sides need for a model, as far as it can be made."""
+        folder = self._folder / model
+        folder.mkdir(parents=True, exist_ok=True)
+        self._export(model, "case", folder)
+        commands, missing = dict[str, Command](), dict[str, str]()
+        for title, side in wanted.items():
+            failed = next((why for kind in side.exports if (why := self._export(model, kind, folder))), "")
+            if failed:
+                missing[title] = failed
+                continue
+            driver = compile_driver(side.driver, self._packages, self._folder / "drivers")
+            commands[title] = Command(driver, folder / side.files[0], folder, side.variables)
+        weights = int(json.loads((folder / "about.json").read_text(encoding="utf-8"))["weights"])
+        return Prepared(commands, missing, weights)
+
+    def _export(self, model: str, kind: str, folder: Path) -> str:
+        """Exports; returns why it failed, or ''. The log stays in the folder."""
+        log, done = folder / f"{kind}.log", folder / f"{kind}.done"
+        if done.is_file() and (self._keep or kind not in _OURS):
+            return ""
+        done.unlink(missing_ok=True)
+        print(f"{model}: {kind}", file=sys.stderr, flush=True)
+        command = [
+            sys.executable,
+            "-W",
+            "ignore",
+            "-m",
+            "tools.bench.native.exports",
+            model,
+            kind,
+            str(folder),
+        ]
+        environment = export_environment(self._packages, self._folder / "caches")
+        with log.open("w", encoding="utf-8") as output:
+            failed = subprocess.run(
+                command, env=environment, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, check=False
+            ).returncode
+        if failed:
+            lines = log.read_text(encoding="utf-8").strip().splitlines()
+            return lines[-1][:300] if lines else f"it ended with {failed}"
+        done.touch()
+        return ""
+
+
+def shipped_bytes(folder: Path, side: Side, libraries: Sequence[Path], weights: int) -> int:
+    """Bytes beside weights: the model's files less the weights, and libraries that the system does not have."""
+    files = [path for pattern in side.files for path in folder.glob(pattern)]
+    system = ("/lib/", "/lib64/", "/usr/lib/", "/memfd:", "/tmp/", "/proc/")
+    own = [path for path in libraries if not str(path).startswith(system) and path not in files]
+    return sum(path.stat().st_size for path in (*files, *own) if path.is_file()) - weights
