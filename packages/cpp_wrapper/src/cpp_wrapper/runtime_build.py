@@ -13,9 +13,14 @@ from pathlib import Path
 
 RUNTIME = (
     *("runtime.cpp", "dispatcher.cpp", "matmuls.cpp", "steps.cpp", "values.cpp", "file.cpp"),
-    *("container.cpp", "persistent.cpp", "interface.cpp", "python.cpp"),
+    *("container.cpp", "persistent.cpp", "convention.cpp", "group_memory.cpp", "interface.cpp", "python.cpp"),
 )
 """Files of one translation unit: the compiler spends most of its time on headers of the standard library."""
+NATIVE_RUNTIME = (
+    *("runtime.cpp", "steps.cpp", "values.cpp", "file.cpp", "container.cpp", "persistent.cpp"),
+    *("convention.cpp", "numbers.cpp", "memory.cpp", "services.cpp", "interface.cpp"),
+)
+"""Files of the native runtime's unit."""
 UNIT = "library.cpp"
 """The file name of that unit."""
 COMMON_FLAGS = (
@@ -39,9 +44,9 @@ _GCC = re.compile(r"\bgcc version (\d+)\.")
 _TARGET = re.compile(r"\bTarget: (\S+)")
 
 
-def unit_text() -> str:
+def unit_text(files: Sequence[str] = RUNTIME) -> str:
     """Returns the text of the unit."""
-    return "".join(f'#include "{name}"\n' for name in RUNTIME)
+    return "".join(f'#include "{name}"\n' for name in files)
 
 
 def compiler_version(command: str) -> str:

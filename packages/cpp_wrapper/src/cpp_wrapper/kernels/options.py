@@ -27,6 +27,9 @@ class CppOptions:
     to the system.
     `cuda_graphs`: maximum number of CUDA graphs of a replayable function, for each concurrent call and each
     stream (see `docs/cuda-graphs.md`). 0: none.
+    `runtime`: `torch` links libraries to its C shim; `native` ones need the C++ standard library only.
+    `threads`: inside a call of a native library: `openmp`, or `none`.
+    `static_runtime`: links the C++ standard library into native libraries.
     `archs`: architectures of CUDA devices (`sm_80`) that the program supports; empty: those that the artifact
     has code for, or the one that it was captured for.
     """
@@ -40,4 +43,7 @@ class CppOptions:
     python_operators: bool = False
     persistent_buffers: bool = False
     cuda_graphs: int = 16
+    runtime: str = "torch"
+    threads: str = "openmp"
+    static_runtime: bool = False
     archs: tuple[str, ...] = ()

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sysconfig
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cpp_wrapper._compat import torch_build, torch_include_dirs, torch_library_dir
 from cpp_wrapper.errors import CompileError
@@ -83,7 +83,7 @@ def kernel_recipe(toolchain: Toolchain, isa_args: Sequence[str], options: CppOpt
         flags=(
             *COMMON_FLAGS,
             f"-O{options.opt_level}",
-            "-fopenmp",
+            *_threads(options),
             *debug,
             *_MATH,
             *gcc,
@@ -113,10 +113,22 @@ def library_recipe(toolchain: Toolchain, options: CppOptions) -> Recipe:
     debug = ("-g1", "-fno-omit-frame-pointer") if options.debug_info else ()
     return Recipe(
         toolchain=toolchain,
-        flags=(*COMMON_FLAGS, f"-O{min(options.opt_level, 1)}", "-fopenmp", *debug),
+        flags=(*COMMON_FLAGS, f"-O{min(options.opt_level, 1)}", *_threads(options), *debug),
         includes=(),
         links=(),
     )
+
+
+def operator_recipe(toolchain: Toolchain, isa_args: Sequence[str], options: CppOptions) -> Recipe:
+    """Returns the recipe of operators of the native runtime. They promise tolerances, not torch's bits."""
+    recipe = library_recipe(toolchain, options)
+    level = (f"-O{options.opt_level}", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")
+    return replace(recipe, flags=(*recipe.flags, *level, *isa_args))
+
+
+def _threads(options: CppOptions) -> tuple[str, ...]:
+    """Returns the flags for threads inside a call."""
+    return () if options.threads == "none" else ("-fopenmp",)
 
 
 def link_args(recipe: Recipe) -> tuple[str, ...]:

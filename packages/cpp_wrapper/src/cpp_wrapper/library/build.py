@@ -23,12 +23,20 @@ from cpp_wrapper.kernels.compile import PROGRAM, Unit, compile_object, link_libr
 from cpp_wrapper.kernels.headers import header_hashes
 from cpp_wrapper.kernels.libraries import HEADER, Libraries
 from cpp_wrapper.kernels.options import CppOptions
-from cpp_wrapper.kernels.toolchain import Recipe, Toolchain, find_toolchain, kernel_recipe, library_recipe
+from cpp_wrapper.kernels.toolchain import (
+    Recipe,
+    Toolchain,
+    find_toolchain,
+    kernel_recipe,
+    library_recipe,
+    operator_recipe,
+)
 from cpp_wrapper.library.image import write_image
 from cpp_wrapper.library.package import SUFFIX, write_package
-from cpp_wrapper.runtime_build import RUNTIME, UNIT, find_prebuilt, unit_text
+from cpp_wrapper.runtime_build import NATIVE_RUNTIME, RUNTIME, UNIT, find_prebuilt, unit_text
 from cpp_wrapper.settings import Settings, read_settings
 from cpp_wrapper.sources.kernels import KernelUnit
+from cpp_wrapper.sources.native import NATIVE
 from cpp_wrapper.sources.program import Sources
 from wrapper_ir import ir
 from wrapper_ir.support.files import replacing
@@ -43,6 +51,11 @@ EXPORTS = (
     "wir_write_outputs; local: *; };\n"
 )
 """The version script of a library."""
+NATIVE_EXPORTS = (
+    "{ global: wir_check_constants; wir_close; wir_file; wir_free; wir_last_error; wir_open; wir_run; "
+    "local: *; };\n"
+)
+"""The version script of a native library."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +127,8 @@ class Build:
         jobs = [_Job(UNIT, recipe)]
         own = self._with_lines(recipe)
         jobs += [_Job(name, own) for name in PARTS if name not in RUNTIME and name in self.sources.files]
+        for family in self.sources.families:
+            jobs.append(_Job(family.name, operator_recipe(self.toolchain, family.flags, self.options)))
         for unit in self.sources.units:
             of_kernels = self._with_lines(kernel_recipe(self.toolchain, unit.flags, self.options))
             jobs.append(_Job(unit.name, of_kernels, _headers(unit), unit.kernels))
@@ -132,7 +147,9 @@ class Build:
         texts = self._texts(job)
         there = self.folder if job.name != UNIT else None
         key = _key(job.recipe.fingerprint, job.headers, str(there or ""), *texts.values())
-        prebuilt = find_prebuilt(self.toolchain.version, job.recipe.flags) if job.name == UNIT else None
+        prebuilt = None
+        if job.name == UNIT and not self.is_native:
+            prebuilt = find_prebuilt(self.toolchain.version, job.recipe.flags)
 
         def compile_into(folder: Path) -> None:
             if prebuilt is not None:
@@ -156,7 +173,8 @@ class Build:
         headers = {name: files[name] for name in sorted(files) if name.endswith(".h")}
         if job.name != UNIT:
             return {job.name: files[job.name], **headers}
-        return {UNIT: unit_text(), **{name: files[name] for name in RUNTIME}, **headers}
+        names = NATIVE_RUNTIME if self.is_native else RUNTIME
+        return {UNIT: unit_text(names), **{name: files[name] for name in names}, **headers}
 
     @contextmanager
     def _header(self, job: _Job) -> Iterator[Path | None]:
@@ -181,11 +199,12 @@ class Build:
         `needs` are torch's libraries, `program` a symbol.
         """
         recipe, timeout = self._recipe, self.options.timeout
-        key = _key("link", recipe.fingerprint, EXPORTS, program, *needs, *(entry.name for entry in objects))
+        script = NATIVE_EXPORTS if self.is_native else EXPORTS
+        key = _key("link", recipe.fingerprint, script, program, *needs, *(entry.name for entry in objects))
 
         def link_into(folder: Path) -> None:
             exports = folder / "exports.map"
-            exports.write_text(EXPORTS)
+            exports.write_text(script)
             unit = Unit(what="the library", output=folder / _CODE, code="CPP106")
             paths = [entry.folder / _OBJECT for entry in objects]
             paths += [stub.folder / _stub_name(name) for stub, name in zip(stubs, needs)]
@@ -226,7 +245,16 @@ class Build:
     @property
     def _recipe(self) -> Recipe:
         """The recipe of all units but kernels, and of libraries."""
-        return library_recipe(self.toolchain, self.options)
+        recipe = library_recipe(self.toolchain, self.options)
+        if not self.is_native:
+            return recipe
+        static = ("-static-libstdc++", "-static-libgcc") if self.options.static_runtime else ()
+        return replace(recipe, flags=(*recipe.flags, *static))
+
+    @property
+    def is_native(self) -> bool:
+        """True if the library stands on the native runtime."""
+        return self.sources.runtime == NATIVE
 
     @property
     def _store(self) -> Store:
@@ -235,6 +263,8 @@ class Build:
 
 def needed_libraries(sources: Sources) -> tuple[str, ...]:
     """Returns the names of torch's libraries that a program calls."""
+    if sources.runtime == NATIVE:
+        return ()
     return ("torch_cuda", "torch_cpu") if "gpu.cpp" in sources.files else ("torch_cpu",)
 
 

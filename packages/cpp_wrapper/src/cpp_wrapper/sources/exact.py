@@ -24,9 +24,14 @@ _ADDMM_PARAMETERS = (
 _ADD = "aoti_torch_{}_add_Tensor"
 _ADD_PARAMETERS = "AtenTensorHandle self, AtenTensorHandle other, double alpha, AtenTensorHandle* ret0"
 
+NATIVE_EXACT = ("aten::add.Tensor", "prims::convert_element_type")
+"""Operators that are written so for the native runtime, too."""
+
 
 def write_exactly(step: steps.CallOperator, scope: FunctionScope) -> bool:
     """Writes equivalent calls. Returns False if there are none."""
+    if scope.module.is_native and step.operator.extern.name not in NATIVE_EXACT:
+        return False
     match step.operator.extern.name:
         case "aten::full":
             return _full(step, scope)

@@ -141,5 +141,4 @@ def resize_storage(step: steps.ResizeStorage, scope: FunctionScope) -> None:
 
 def set_storage(step: steps.SetStorage, scope: FunctionScope) -> None:
     """Replaces the storage of the tensor that all its handles share."""
-    arguments = f"{{tensor({scope.handle(step.target)}), tensor({scope.handle(step.source)})}}"
-    scope.line(f'call("aten::set_", "source_Tensor", {arguments}, nullptr, 1);')
+    scope.line(f"set_storage({scope.handle(step.target)}, {scope.handle(step.source)});")

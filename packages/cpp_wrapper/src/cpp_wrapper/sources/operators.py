@@ -4,30 +4,18 @@ dispatcher.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from cpp_wrapper._compat import takes_any
+from cpp_wrapper.errors import EmitError
+from cpp_wrapper.sources.arguments import enumeration, on_gpu, refused, shim_argument, tensor_argument
 from cpp_wrapper.sources.bridge import bridge, mixes_returns, returned
 from cpp_wrapper.sources.exact import write_exactly
 from cpp_wrapper.sources.matmuls import write_matmul
-from cpp_wrapper.sources.scalars import (
-    has_whole_scalars,
-    keeps_meaning,
-    number_tensor,
-    tensor_overload,
-    wide_number,
-)
-from cpp_wrapper.sources.scope import FunctionScope, ResultPath, dtype_text, string_text
-from cpp_wrapper.sources.shims import (
-    C_TYPES,
-    c_signature,
-    c_types,
-    is_input,
-    parsed,
-    shim_table,
-    writes_arguments,
-)
+from cpp_wrapper.sources.native import native_operators
+from cpp_wrapper.sources.scalars import has_whole_scalars, keeps_meaning, tensor_overload, wide_number
+from cpp_wrapper.sources.scope import FunctionScope, ResultPath, string_text
+from cpp_wrapper.sources.shims import c_signature, c_types, is_input, parsed, shim_table, writes_arguments
 from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int, SymKind
 from wrapper_ir.operators.policy import runs_operator
@@ -58,6 +46,8 @@ def call_operator(step: steps.CallOperator, scope: FunctionScope) -> None:
             raise scope.error(
                 "CPP505", f"operator {operator.name} is called in a way that cannot be captured"
             )
+        if scope.module.is_native:
+            raise _not_native(step, scope)
         _require_python(step, scope)
         in_python = ir.ExternTag.PYTHON_ONLY in operator.tags
         is_bridged = scope.module.python_operators and (
@@ -70,6 +60,13 @@ def call_operator(step: steps.CallOperator, scope: FunctionScope) -> None:
     if scope.numbers_made:
         scope.line(f"drop({', '.join(scope.numbers_made)});")
         scope.numbers_made.clear()
+
+
+def _not_native(step: CallStep, scope: FunctionScope) -> EmitError:
+    """Returns an error for a call that the native runtime has, but not with these arguments."""
+    hint = "build for torch (runtime='torch')"
+    name = step.operator.extern.name
+    return scope.error("CPP502", f"the native runtime cannot call {name} with these arguments", hint)
 
 
 def _require_python(step: CallStep, scope: FunctionScope) -> None:
@@ -98,17 +95,19 @@ def start_collective(step: steps.StartCollective, scope: FunctionScope) -> None:
     on: those calls use bridges or are refused.
     """
     name = step.operator.extern.name
+    if scope.module.is_native:
+        raise _not_native(step, scope)
     scope.module.operators[name] = step.operator.extern
     since, function, parameters = shim_table().get(name, ((0, 0), "", ""))
     if function and since <= scope.module.oldest_torch:
-        texts = [text for a in step.arguments for text in _shim_argument(a.schema.type, a.value, scope)]
+        texts = [text for a in step.arguments for text in shim_argument(a.schema.type, a.value, scope)]
         texts.append(f"&{_result_slots(step, 1, scope)[0]}")
         scope.module.shims[function] = f"int32_t {function}({parameters});"
         scope.line(f"ok({function}({', '.join(texts)}), {cpp_string(name)});")
         return
     _require_python(step, scope)
     if takes_any(name) and not scope.module.python_operators:
-        raise _refused(step, "torch's stable dispatcher does not take process groups", scope)
+        raise refused(step, "torch's stable dispatcher does not take process groups", scope)
     _by_dispatcher(step, scope)
 
 
@@ -161,15 +160,11 @@ def _device_type(step: CallStep, scope: FunctionScope) -> str:
 
 
 def _by_shim(step: steps.CallOperator, scope: FunctionScope) -> bool:
-    schema, name = step.operator.schema, step.operator.extern.name
-    device = _device_type(step, scope)
-    table = shim_table(device) if device else {}
-    since, function, parameters = table.get(_ALIASES.get(name, name), ((0, 0), "", ""))
-    if (
-        not function
-        or since > scope.module.oldest_torch
-        or c_types(c_signature(schema)) != c_types(parameters)
-    ):
+    schema = step.operator.schema
+    if not (declaration := _declaration(step, scope)):
+        return False
+    function, _, parameters = declaration.partition("(")
+    if c_types(c_signature(schema)) != c_types(parameters):
         return False
     writes = writes_arguments(schema)
     if (writes and _results(step)) or (has_whole_scalars(step) and not keeps_meaning(step)):
@@ -177,107 +172,31 @@ def _by_shim(step: steps.CallOperator, scope: FunctionScope) -> bool:
     if any(isinstance(a.value, ir.Complex) for a in step.arguments if a.schema.type.startswith("Scalar")):
         return False
     ordered = sorted(step.arguments, key=lambda a: is_input(a.schema))
-    texts = [text for a in ordered for text in _shim_argument(a.schema.type, a.value, scope)]
+    texts = [text for a in ordered for text in shim_argument(a.schema.type, a.value, scope)]
     handles = [] if writes else _result_slots(step, len(schema.returns), scope)
     texts += [f"&{handle}" for handle in handles]
     if write_matmul(step, texts, scope):
         return True
-    scope.module.shims[function] = f"int32_t {function}({parameters});"
-    scope.line(f"ok({function}({', '.join(texts)}), {cpp_string(name)});")
+    scope.module.shims[function] = f"int32_t {declaration});"
+    scope.line(f"ok({function}({', '.join(texts)}), {cpp_string(step.operator.extern.name)});")
     if handles and not _results(step):
         scope.line(f"drop({', '.join(handles)});")
     return True
 
 
-def _shim_argument(type: str, value: ir.Arg, scope: FunctionScope) -> list[str]:
-    base, inner, is_list, optional = parsed(type)
-    if base == "Device":
-        if value is None:
-            return ["nullptr", "0"]
-        on_gpu = _on_gpu(value, scope)
-        device = f"aoti_torch_device_type_{'cuda' if on_gpu else 'cpu'}()"
-        return [f"opt<int32_t>({device})" if optional else device, "run.gpu.index" if on_gpu else "0"]
-    if is_list:
-        return _shim_list(base, inner, optional, value, scope)
-    if base == "Tensor":
-        if value is None:
-            return ["nullptr"]
-        return [f"&{_tensor(value, scope)}" if optional else _tensor(value, scope)]
-    if value is None:
-        return ["nullptr"]
-    text = _shim_scalar(base, value, scope)
-    return [f"opt<{C_TYPES[base]}>({text})" if optional else text]
-
-
-def _shim_scalar(base: str, value: ir.Arg, scope: FunctionScope) -> str:
-    match base, value:
-        case "str" | "Any", str():  # Any: a group, which the shim accepts by name
-            return cpp_string(value)
-        case "Scalar" | "float", Expr():
-            return scope.real(value)
-        case "bool", Expr():
-            return scope.truth(value)
-        case "int" | "SymInt", Expr():
-            return f"raw({scope.number(value)})"
-        case _:
-            return _enumeration(value, scope)
-
-
-def _shim_list(base: str, inner: bool, optional: bool, value: ir.Arg, scope: FunctionScope) -> list[str]:
-    if value is None:
-        return ["nullptr", "0"]
-    if not isinstance(value, tuple):
-        raise scope.error("CPP505", f"{value!r} is not a list")
-    count = str(len(value))
-    if base == "Tensor":
-        if inner:
-            texts = ["nullptr" if v is None else f"&{_tensor(v, scope)}" for v in value]
-            return [f"optional_tensors({{{', '.join(texts)}}})", count]
-        text = f"tensors({{{', '.join(_tensor(v, scope) for v in value)}}})"
-    else:
-        function = {"int": "ints", "SymInt": "ints", "bool": "flags"}.get(base, "numbers")
-        texts = [_shim_scalar(base, v, scope).removeprefix("raw") for v in value]
-        if function == "flags":
-            texts = [f"{text} ? 1 : 0" for text in texts]
-        text = f"{function}({{{', '.join(_bare(t) for t in texts)}}})"
-    return [f"opt<const {C_TYPES[base]}*>({text})" if optional else text, count]
-
-
-def _bare(text: str) -> str:
-    """A number without brackets around it."""
-    return text[1:-1] if re.fullmatch(r"\(-?\w+\)", text) else text
-
-
-def _tensor(value: ir.Arg, scope: FunctionScope) -> str:
-    """The handle of a tensor, or of a number that stands for one."""
-    if isinstance(value, ir.Value):
-        return scope.handle(value)
-    step = scope.step
-    assert isinstance(step, steps.CallOperator | steps.StartCollective)
-    if not (handle := number_tensor(value, step, scope)):
-        raise _refused(step, f"no tensor means the same as the number {value}", scope)
-    scope.numbers_made.append(handle)
-    return handle
-
-
-def _on_gpu(value: ir.Arg, scope: FunctionScope) -> bool:
-    if not isinstance(value, ir.Device):
-        raise scope.error("CPP505", f"{value!r} is not a device")
-    return scope.on_gpu(value)
-
-
-def _enumeration(value: ir.Arg, scope: FunctionScope) -> str:
-    match value:
-        case ir.DType():
-            return dtype_text(value)
-        case ir.MemoryFormat():
-            return f"aoti_torch_memory_format_{value.value}()"
-        case ir.Layout():
-            return f"aoti_torch_layout_{value.value}()"
-        case Int():  # a default value of the schema
-            return str(value.value)
-        case _:
-            raise scope.error("CPP505", f"{value!r} has no C++ text")
+def _declaration(step: steps.CallOperator, scope: FunctionScope) -> str:
+    """Returns name and parameters of an operator's C function, without `)`; '' if it has none."""
+    name = step.operator.extern.name
+    if scope.module.is_native:
+        operator = native_operators().get(name)
+        if operator is None:
+            return ""
+        scope.module.families.add(operator.family)
+        return f"{operator.function}({operator.parameters}"
+    device = _device_type(step, scope)
+    table = shim_table(device) if device else {}
+    since, function, parameters = table.get(_ALIASES.get(name, name), ((0, 0), "", ""))
+    return f"{function}({parameters}" if function and since <= scope.module.oldest_torch else ""
 
 
 # --- the dispatcher
@@ -304,7 +223,7 @@ def _by_dispatcher(step: CallStep, scope: FunctionScope) -> None:
         targets = _returned(step, scope)
         if mixes_returns(step):
             if not bridged:
-                raise _refused(
+                raise refused(
                     step, f"torch's dispatcher reads returned ({', '.join(returns)}) in reverse", scope
                 )
             targets += [f"{{Returned::{_kind(type)}, nullptr}}" for type in reversed(returns)]
@@ -337,7 +256,7 @@ def _returned(step: CallStep, scope: FunctionScope) -> list[str]:
             by_path[path] = scope.variable("number", symbol)
             texts.append(f"{{Returned::{kind}, &{by_path[path]}}}")
         elif type not in _RETURNED:
-            raise _refused(step, f"it returns {type}", scope)
+            raise refused(step, f"it returns {type}", scope)
         else:
             to = f"&{handles[begin]}" if handles and count else "nullptr"
             tail = f", {count}" if type == "Tensor[]" else ""
@@ -358,7 +277,7 @@ def _boxed(type: str, value: ir.Arg, step: CallStep, scope: FunctionScope) -> st
         return "none()"
     if is_list:
         if not isinstance(value, tuple):
-            raise _refused(step, f"argument {value!r} is not a list", scope)
+            raise refused(step, f"argument {value!r} is not a list", scope)
         texts = [_boxed(base + ("?" if inner else ""), item, step, scope) for item in value]
         text = f"list({{{', '.join(texts)}}})"
     else:
@@ -369,7 +288,7 @@ def _boxed(type: str, value: ir.Arg, step: CallStep, scope: FunctionScope) -> st
 def _boxed_one(base: str, value: ir.Arg, step: CallStep, scope: FunctionScope) -> str:
     match value:
         case ir.Value() | Expr() | ir.Complex() if base == "Tensor":
-            return f"tensor({_tensor(value, scope)})"
+            return f"tensor({tensor_argument(value, scope)})"
         case Expr() | ir.Complex() if base == "Scalar" and scope.module.python_operators:
             scope.numbers_made.append(wide_number(value, scope))
             return f"tensor({scope.numbers_made[-1]})"
@@ -383,18 +302,12 @@ def _boxed_one(base: str, value: ir.Arg, step: CallStep, scope: FunctionScope) -
             # a group: bridges accept its name
             return string_text(value)
         case ir.Device() if base == "Device":
-            return "device(run.gpu)" if _on_gpu(value, scope) else "cpu_device()"
+            return "device(run.gpu)" if on_gpu(value, scope) else "cpu_device()"
         case ir.DType() | ir.MemoryFormat() | ir.Layout() | Int() if base in (
             "ScalarType",
             "MemoryFormat",
             "Layout",
         ):
-            return f"code({_enumeration(value, scope)})"
+            return f"code({enumeration(value, scope)})"
         case _:
-            raise _refused(step, f"torch's stable dispatcher does not take {base} arguments", scope)
-
-
-def _refused(step: CallStep, why: str, scope: FunctionScope) -> Exception:
-    name = step.operator.extern.name
-    hint = "emit the program with py_wrapper or fx_converter"
-    return scope.error("CPP502", f"operator {name} can be called by no C function of torch: {why}", hint)
+            raise refused(step, f"torch's stable dispatcher does not take {base} arguments", scope)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from cpp_wrapper._compat import torch_version
 from cpp_wrapper.errors import EmitError
 from cpp_wrapper.kernels.options import CppOptions
+from cpp_wrapper.runtime_build import NATIVE_RUNTIME
 from cpp_wrapper.sources.constants import Blob, blob_table, constant_table, place_constants, write_load
 from cpp_wrapper.sources.convention import write_convention
+from cpp_wrapper.sources.exact import NATIVE_EXACT
 from cpp_wrapper.sources.function import declaration, write_function
 from cpp_wrapper.sources.gpu import (
     GpuKernel,
@@ -30,6 +32,7 @@ from cpp_wrapper.sources.kernels import (
     levels_of,
 )
 from cpp_wrapper.sources.lines import line_origins
+from cpp_wrapper.sources.native import NATIVE, NATIVE_TEXTS, require_operators
 from cpp_wrapper.sources.persistent import write_persistent
 from cpp_wrapper.sources.scope import TEXTS, FunctionScope, ProgramScope
 from cpp_wrapper.sources.version import METADATA_VERSION
@@ -47,6 +50,14 @@ from wrapper_ir_runtime import refuse_unsupported
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FamilyUnit:
+    """A translation unit of operators of the native runtime, and the flags for its instruction set."""
+
+    name: str
+    flags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
     """The sources of a library by file name, the bytes of its constants, and metadata for loaders as JSON.
 
@@ -56,6 +67,10 @@ class Sources:
 
     files: Mapping[str, str]
     units: tuple[KernelUnit, ...]
+    families: tuple[FamilyUnit, ...] = ()
+    """Files of operators of the native runtime."""
+    runtime: str = "torch"
+    """As in `CppOptions`."""
     constants: tuple[Blob, ...]
     metadata: str
     origins: tuple[LineOrigin | None, ...] = ()
@@ -69,14 +84,18 @@ def emit_sources(artifact: Artifact, analyses: Analyses | None, options: CppOpti
     """Emits the files for an artifact. Raises the errors of `cpp_wrapper.emit`."""
     refuse_unsupported(artifact.signature)
     _check_signature(artifact.signature)
-    lowering = LoweringOptions(persistent_buffers=options.persistent_buffers, keep_windows=True)
+    is_native = options.runtime == NATIVE
+    keeps_memory = options.persistent_buffers or is_native
+    lowering = LoweringOptions(persistent_buffers=keeps_memory, keep_windows=True)
     coded = with_code(artifact, options.archs)
     memo = Analyses.of(coded.program, analyses)
-    if options.persistent_buffers:
+    if keeps_memory:
         memo = memo.after(with_persistent_pools(coded.program, memo))
         coded = dataclasses.replace(coded, program=memo.program)
     plan = lower(coded, lowering, memo)
     _check_parameters(plan)
+    if is_native:
+        _check_native(plan)
     levels = levels_of(plan.kernels)
     units, texts = kernel_units(levels.values())
     blobs = place_constants(plan)
@@ -86,22 +105,51 @@ def emit_sources(artifact: Artifact, analyses: Analyses | None, options: CppOpti
         options.python_operators or any(step.sharing for step in _group_checks(plan)),
         options.cuda_graphs,
         OpOrigins(coded.program, plan.program),
+        is_native,
     )
     launched = gpu_kernels(plan, module, options.archs)
     place_images(launched, blobs)
     unused = set() if module.gpu else {"driver.h", "driver.cpp", "gpu.cpp"}
     unused |= set() if module.graphed.numbers else {"capture.h", "graphs.h", "graphs.cpp", "gpu_matmuls.cpp"}
-    files = {n: text for n, text in TEXTS.items() if not n.endswith(".txt") and n not in unused}
-    files["helpers.h"] = '#pragma once\n#include "symbols.h"\n' + CPP_HELPERS
     lines = _program(module, levels, launched, blobs)
+    families = tuple(
+        FamilyUnit(name=f"{name}.cpp", flags=_operator_flags(units)) for name in sorted(module.families)
+    )
+    files = {n: text for n, text in TEXTS.items() if not n.endswith(".txt") and n not in unused}
+    if is_native:
+        own = {*NATIVE_RUNTIME, *(family.name for family in families)}
+        shared = {
+            n: text for n, text in files.items() if n in own or (n.endswith(".h") and n not in _TORCH_HEADERS)
+        }
+        files = shared | {n: text for n, text in NATIVE_TEXTS.items() if n in own or n.endswith(".h")}
+    files["helpers.h"] = '#pragma once\n#include "symbols.h"\n' + CPP_HELPERS
     files["program.cpp"] = "\n".join(lines) + "\n"
     return Sources(
         files=files | texts,
         units=units,
+        families=families,
+        runtime=options.runtime,
         constants=tuple(blobs.values()),
         metadata=_metadata(module, instruction_rows(levels)),
         origins=tuple(line_origins(lines)),
     )
+
+
+_TORCH_HEADERS = ("matrices.h", "python.h", "capture.h", "graphs.h", "driver.h")
+
+
+def _check_native(plan: Plan) -> None:
+    """Raises EmitError for what the native runtime lacks: CPP502 for operators, CPP503 for devices."""
+    target = plan.program.target.device
+    if target != ir.CPU:
+        raise EmitError("CPP503", f"the native runtime has no {target}", "build for torch (runtime='torch')")
+    require_operators(plan, NATIVE_EXACT)
+
+
+def _operator_flags(units: Sequence[KernelUnit]) -> tuple[str, ...]:
+    """Returns the flags of operators: those of all kernels, or none if kernels differ."""
+    flags = {unit.flags for unit in units}
+    return flags.pop() if len(flags) == 1 else ()
 
 
 def _check_signature(signature: ir.Signature) -> None:
@@ -229,6 +277,7 @@ def _metadata(module: ProgramScope, instructions: list[str]) -> str:
     facts = {
         "version": METADATA_VERSION,
         "device": str(plan.program.target.device),
+        "runtime": NATIVE if module.is_native else "torch",
         "signature": json.loads(signature_to_json(plan.artifact.signature)),
         "inputs": inputs,
         "instructions": [row.removesuffix("|").split("|") for row in instructions],

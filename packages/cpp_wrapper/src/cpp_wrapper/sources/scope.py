@@ -23,7 +23,7 @@ from wrapper_ir_lowering.steps import StepBase, Unpack
 TEXTS = {path.name: path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "text").iterdir()}
 """The files that are the same in every library, and the tables of shims."""
 
-_HEADERS = ("shim.h", "integers.h", "runtime.h", "steps.h", "gpu.h", "graphs.h", "symbols.h")
+_HEADERS = ("shim.h", "integers.h", "runtime.h", "platform.h", "steps.h", "gpu.h", "graphs.h", "symbols.h")
 _DECLARED = re.compile(r"\b(?:struct|class|union|using|namespace|int64_t)\s+(\w+)|\b(\w+)\s*\(")
 _OWN_WORDS = frozenset(
     word
@@ -88,8 +88,13 @@ class ProgramScope:
         python_operators: bool,
         cuda_graphs: int,
         origins: OpOrigins,
+        is_native: bool = False,
     ) -> None:
         self.plan = plan
+        self.is_native = is_native
+        """True if the library stands on the native runtime."""
+        self.families: set[str] = set()
+        """The families of called operators of the native runtime."""
         self.origins = origins
         """Origins of the plan's ops in the program before lowering."""
         self.oldest_torch = oldest_torch

@@ -46,8 +46,7 @@ int32_t guard(const Run* run, void (*body)(void*), void* state) noexcept {
     text = "[CPP406] an error that is not a std::exception";
   }
   if (run != nullptr && *run->at) text += join({"\n  at ", run->at});
-  // Torch's runners before 2.13 do not query the text.
-  if (&torch_exception_get_what_without_backtrace == nullptr) std::fprintf(stderr, "%s\n", text.c_str());
+  report_failure(text.c_str());
   return 1;
 }
 

@@ -14,13 +14,6 @@
 #include <utility>
 #include <vector>
 
-extern "C" {
-// Torch has these functions from 2.13 on.
-__attribute__((weak)) const char* torch_exception_get_what_without_backtrace();
-__attribute__((weak)) int32_t torch_new_stable_ivalue(uint64_t** ret_value);
-__attribute__((weak)) int32_t torch_delete_stable_ivalue(uint64_t* value);
-}
-
 namespace wir {
 
 struct Failure : std::runtime_error {
@@ -52,6 +45,8 @@ struct Dims {
   explicit Dims(Tensor tensor);
 };
 int32_t dtype_of(Tensor tensor);
+/// Returns the name of an element type in the text form.
+[[gnu::cold]] std::string dtype_name(int32_t code);
 [[gnu::cold]] std::string device_text(Tensor tensor);
 /// Returns a tensor's type as in the text form: `f32[2, 4]{1, 2}`, with strides only if it is not contiguous.
 [[gnu::cold]] std::string tensor_text(Tensor given);
@@ -208,8 +203,35 @@ class Container {
   Handles extracted_;
 };
 
-/// Releases memory of process groups (steps.cpp).
+// --- what the shim does not express (torch's: dispatcher.cpp)
+
+/// Torch's message of the last failed call of the shim; null if it is not known.
+const char* failure_cause();
+/// Writes an error to standard error if the caller does not query it: torch's runners before 2.13.
+void report_failure(const char* text);
+/// Returns whether this thread is in inference mode.
+bool makes_inference_tensors();
+/// Returns whether a tensor has the negative bit.
+bool is_negated(Tensor given);
+/// Copies elements in row-major order, with conjugates and negatives resolved.
+void make_dense(Tensor& made, Tensor source);
+/// Copies tensors of one type along a new first dimension.
+void stack_tensors(Tensor& made, const Tensor* parts, size_t count);
+/// Returns whether no element is a NaN or an infinity.
+bool is_finite(Tensor given);
+/// Releases memory of process groups.
 void release_shared() noexcept;
+
+/// Runs the program on the model's arguments, and writes the model's outputs, which the caller owns. Sets the handles of
+/// inputs that the program took to null.
+void run_model(Container& container, Tensor* inputs, Tensor* outputs, Run& run);
+
+struct Row {
+  Tensor* handles;
+  size_t count;
+};
+/// Copies outputs to the caller's tensors after it has checked all of them.
+void write_outputs(Row targets, Row outputs, Row inputs);
 
 /// Raises CPP201 if the processor can run no source of a kernel.
 [[gnu::cold]] void require_instructions();

@@ -1,5 +1,6 @@
 // Calls through torch's stable dispatcher. Arguments and results are 64-bit words on a stack.
 #include "container.h"
+#include "steps.h"
 
 #include <cstring>
 #include <vector>
@@ -116,8 +117,79 @@ void call_mixed(const char* name, const char* overload, std::initializer_list<ui
   if (!whole) fail_text("WIR927", {name, " returned too few tensors"});
 }
 
+// --- what the shim does not express
+
 void resize(Tensor target, Int nbytes) {
   call("inductor::resize_storage_bytes_", "", {tensor(target), integer(nbytes)}, nullptr, 0);
 }
+
+void set_storage(Tensor target, Tensor source) {
+  call("aten::set_", "source_Tensor", {tensor(target), tensor(source)}, nullptr, 1);
+}
+
+void add_whole(Tensor& made, Tensor first, Tensor second, int32_t dtype) {
+  struct Held {
+    Tensor parts[3] = {};
+    ~Held() { release(parts, 3); }
+  } held;
+  Tensor* parts = held.parts;
+  call_mixed("aten::broadcast_tensors", "", {list({tensor(first), tensor(second)})}, {{Returned::kList, parts, 2}});
+  call("aten::stack", "", {list({tensor(parts[0]), tensor(parts[1])}), integer(0)}, &parts[2], 1);
+  call("aten::sum", "dim_IntList", {tensor(parts[2]), some(list({integer(0)})), truth(false), some(code(dtype))}, &made, 1);
+}
+
+void stack_tensors(Tensor& made, const Tensor* parts, size_t count) {
+  StableListOpaque* made_list = nullptr;
+  ok(torch_new_list_reserve_size(count, &made_list), "a list argument");
+  for (size_t i = 0; i < count; ++i) ok(torch_list_push_back(made_list, tensor(parts[i])), "a list argument");
+  call("aten::stack", "", {reinterpret_cast<uintptr_t>(made_list), integer(0)}, &made, 1);
+}
+
+bool is_finite(Tensor given) {
+  Handles found(2, nullptr);
+  call("aten::isfinite", "", {tensor(given)}, &found[0], 1);
+  call("aten::all", "", {tensor(found[0])}, &found[1], 1);
+  return item_bool(found[1]);
+}
+
+bool is_negated(Tensor given) {
+  uint64_t stack[] = {tensor(given)};
+  ok(torch_call_dispatcher("aten::is_neg", "", stack, aoti_torch_abi_version()), "is_neg");
+  return (stack[0] & 1) != 0;
+}
+
+bool makes_inference_tensors() {
+  Handles made(1, nullptr);
+  allocate(made[0], {}, {}, boolean());
+  bool found = false;
+  call_mixed("aten::is_inference", "", {tensor(made[0])}, {{Returned::kBool, &found}});
+  return found;
+}
+
+void make_dense(Tensor& made, Tensor source) {
+  Handles found(2, nullptr);
+  call("aten::resolve_conj", "", {tensor(source)}, &found[0], 1);
+  call("aten::resolve_neg", "", {tensor(found[0])}, &found[1], 1);
+  call("aten::contiguous", "", {tensor(found[1]), code(aoti_torch_memory_format_contiguous_format())}, &made, 1);
+}
+
+const char* failure_cause() {
+  const bool known = &torch_exception_get_what_without_backtrace != nullptr;
+  return known ? torch_exception_get_what_without_backtrace() : nullptr;
+}
+
+void report_failure(const char* text) {
+  if (&torch_exception_get_what_without_backtrace == nullptr) std::fprintf(stderr, "%s\n", text);
+}
+
+void enter_profile(Tensor& scope, const char* name, size_t length, const char* details, size_t details_length) {
+  const uint64_t extra = details_length == 0 ? none() : some(string(details, details_length));
+  call("profiler::_record_function_enter", "", {string(name, length), extra}, &scope, 1);
+}
+void exit_profile(Tensor& scope) {
+  call("profiler::_record_function_exit", "", {tensor(scope)}, nullptr, 0);
+  drop(scope);
+}
+
 
 }  // namespace wir

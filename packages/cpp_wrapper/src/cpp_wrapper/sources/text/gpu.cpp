@@ -281,7 +281,7 @@ unsigned axis(Int size, int64_t most, const char* name) {
 }
 
 /// Allocates scratch memory of a kernel. It is freed after the launch is queued, and reused later on the same stream.
-void* scratch(Tensor& made, const Scratch& wanted, int64_t blocks, const Run& run) {
+void* scratch(Tensor& made, const KernelScratch& wanted, int64_t blocks, const Run& run) {
   if (wanted.nbytes == 0) return nullptr;
   allocate(made, {Int(wanted.nbytes) * Int(blocks)}, {1}, u8(), run);
   return data(made);

@@ -5,7 +5,7 @@
 namespace wir {
 
 /// Scratch memory of a kernel: bytes for each block of a launch.
-struct Scratch {
+struct KernelScratch {
   size_t nbytes, align;
 };
 /// A kernel compiled for one architecture: `arch` is 90 for compute capability 9.0, `blob` contains the cubin. Blocks
@@ -15,7 +15,7 @@ struct Compiled {
   const char* symbol;
   unsigned threads, cluster, shared;
   bool cooperative, dependent;
-  Scratch scratch, profile;
+  KernelScratch scratch, profile;
 };
 struct GpuKernel {
   const char* name;

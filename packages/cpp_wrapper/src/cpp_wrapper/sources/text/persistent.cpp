@@ -2,16 +2,6 @@
 #include "container.h"
 
 namespace wir {
-namespace {
-/// Returns whether this thread is in inference mode, which the shim does not expose.
-bool makes_inference_tensors() {
-  Handles made(1, nullptr);
-  allocate(made[0], {}, {}, boolean());
-  bool found = false;
-  call_mixed("aten::is_inference", "", {tensor(made[0])}, {{Returned::kBool, &found}});
-  return found;
-}
-}  // namespace
 
 Spares::~Spares() {
   for (auto& places : places_) {

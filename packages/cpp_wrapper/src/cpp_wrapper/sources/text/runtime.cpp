@@ -23,16 +23,16 @@ constexpr DTypeName kDTypes[] = {
     {u16, "u16"}, {u8, "u8"}, {boolean, "bool"}, {c32, "c32"}, {c64, "c64"}, {c128, "c128"},
 };
 
+std::string device_name(Gpu gpu) { return join({"cuda:", gpu.index}); }
+
+}  // namespace
+
 std::string dtype_name(int32_t code) {
   for (const DTypeName& known : kDTypes) {
     if (known.code() == code) return known.name;
   }
   return join({"dtype ", code});
 }
-
-std::string device_name(Gpu gpu) { return join({"cuda:", gpu.index}); }
-
-}  // namespace
 
 Dims::Dims(Tensor tensor) {
   ok(aoti_torch_get_dim(tensor, &rank), "dim");
@@ -120,8 +120,7 @@ double brain(uint16_t bits) {
 
 void fail(const char* code, const char* message) { fail_text(code, {message}); }
 void fail_call(const char* what) {
-  const bool known = &torch_exception_get_what_without_backtrace != nullptr;
-  const char* cause = known ? torch_exception_get_what_without_backtrace() : nullptr;
+  const char* cause = failure_cause();
   fail_text("WIR927", {what, " failed", cause != nullptr ? ": " : "", cause != nullptr ? cause : ""});
 }
 void fail_overflow() { fail("WIR408", "a size or an argument is not an int64"); }
@@ -317,13 +316,9 @@ Room room_of(Tensor given) {
 }
 
 /// Returns whether a real tensor has the negative bit: its memory then contains the negated elements.
-bool is_negated(Tensor given, int32_t dtype) {
-  if (dtype != aoti_torch_dtype_float32() && dtype != aoti_torch_dtype_float64() && dtype != aoti_torch_dtype_float16()) {
-    return false;  // complex types have parts of these types only
-  }
-  uint64_t stack[] = {tensor(given)};
-  ok(torch_call_dispatcher("aten::is_neg", "", stack, aoti_torch_abi_version()), "is_neg");
-  return (stack[0] & 1) != 0;
+bool is_negated_real(Tensor given, int32_t dtype) {
+  const bool may_be = dtype == f32() || dtype == f64() || dtype == f16();  // complex types have parts of these types only
+  return may_be && is_negated(given);
 }
 
 void check_tensor(Tensor given, int32_t dtype, const char* name, const Gpu* gpu, bool written, Int storage) {
@@ -334,7 +329,7 @@ void check_tensor(Tensor given, int32_t dtype, const char* name, const Gpu* gpu,
   int32_t layout = 0;
   ok(aoti_torch_get_layout(given, &layout), "layout");
   if (layout != aoti_torch_layout_strided()) [[unlikely]] fail_result(name, {"strided"}, {tensor_text(given)}, written);
-  if (is_negated(given, dtype)) [[unlikely]] {
+  if (is_negated_real(given, dtype)) [[unlikely]] {
     fail_result(name, {"plain"}, {"negated: have the operator return x.resolve_neg()"}, written);
   }
   int64_t rank = 0;

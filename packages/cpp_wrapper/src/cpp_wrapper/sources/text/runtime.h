@@ -1,4 +1,4 @@
-// What emitted programs call: torch's stable C shim, and checked helpers over it. No header of torch is needed.
+// What emitted programs call: the C shim (`shim.h`), and checked helpers over it. No header of torch is needed.
 #pragma once
 #include "integers.h"
 #include "shim.h"
@@ -101,6 +101,8 @@ inline void copy(Tensor target, Tensor source) { ok(aoti_torch_copy_(target, sou
 inline void start_copy(Tensor target, Tensor source) { ok(aoti_torch_copy_(target, source, 1), "copy_"); }
 /// Resizes a tensor's storage for all tensors that share it.
 void resize(Tensor tensor, Int nbytes);
+/// Replaces the storage of `target`, for all of its handles, by that of `source`.
+void set_storage(Tensor target, Tensor source);
 inline void* data(Tensor tensor) {
   void* found = nullptr;
   ok(aoti_torch_get_data_ptr(tensor, &found), "data_ptr");
@@ -155,36 +157,6 @@ void check_written(Tensor tensor, int32_t dtype, const char* name, Int storage, 
 /// Fails unless the storage of an argument contains all of its elements.
 void expect_storage(Tensor given, const char* name);
 void check_alignment(Tensor tensor, int64_t alignment, const char* name, const char* message);
-
-// --- operators through the dispatcher
-
-inline constexpr uint64_t none() { return 0; }
-uint64_t some(uint64_t value);
-uint64_t tensor(Tensor handle);
-inline uint64_t integer(Int value) { return static_cast<uint64_t>(raw(value)); }
-uint64_t number(double value);
-inline constexpr uint64_t truth(bool value) { return value ? 1 : 0; }
-inline uint64_t code(int32_t value) { return static_cast<uint32_t>(value); }
-uint64_t string(const char* text, size_t length);
-inline uint64_t cpu_device() { return static_cast<uint64_t>(aoti_torch_device_type_cpu()) << 32 | 0xFFFFFFFFu; }
-inline uint64_t device(Gpu gpu) {
-  return static_cast<uint64_t>(aoti_torch_device_type_cuda()) << 32 | static_cast<uint32_t>(gpu.index);
-}
-uint64_t list(std::initializer_list<uint64_t> values);
-/// Calls an operator, which takes ownership of `arguments`. Stores its `count` returned tensors in `results`, or frees
-/// them if that is null.
-void call(const char* name, const char* overload, std::initializer_list<uint64_t> arguments, Tensor* results,
-          size_t count);
-/// The target of a returned value of an operator; if null, the value is freed. A list stores its first `count`
-/// tensors. An optional tensor with a target must exist.
-struct Returned {
-  enum Kind { kTensor, kOptional, kList, kInt, kFloat, kBool } kind;
-  void* to;
-  size_t count = 1;
-};
-/// As `call`, for operators that also return lists of tensors or numbers.
-void call_mixed(const char* name, const char* overload, std::initializer_list<uint64_t> arguments,
-                std::initializer_list<Returned> returned);
 
 // --- matmuls of float32 on a CPU
 

@@ -81,4 +81,8 @@ int32_t torch_list_get_item(StableListOpaque* list_handle, size_t index, uint64_
 int32_t torch_list_push_back(StableListOpaque* list_handle, uint64_t element);
 int32_t torch_delete_list(StableListOpaque* list_handle);
 int32_t torch_new_string_handle(const char* data, size_t length, StringOpaque** handle);
+// Torch has these functions from 2.13 on.
+__attribute__((weak)) const char* torch_exception_get_what_without_backtrace();
+__attribute__((weak)) int32_t torch_new_stable_ivalue(uint64_t** ret_value);
+__attribute__((weak)) int32_t torch_delete_stable_ivalue(uint64_t* value);
 }

@@ -1,5 +1,6 @@
 // Functions for control flow, debugging and profiling.
 #pragma once
+#include "platform.h"
 #include "runtime.h"
 
 #include <vector>
@@ -43,22 +44,6 @@ class Trips {
  private:
   std::vector<Tensor> held_;
 };
-
-// --- memory of process groups
-
-/// Fails with CPP540 and this text unless a loader has compared the programs of the processes that share memory.
-void require_agreement(const char* text);
-/// Memory of a group under an allocation id, which the Python operator `operation` keeps.
-struct SharedMemory {
-  const char* operation;
-  uint64_t device;  // as returned by `device`
-  const char* group;
-  size_t group_length;
-  uint64_t id;
-};
-/// Creates a tensor over it. A call of Python takes microseconds, so its tensor for this `place` of the program is
-/// reused for the same layout, until the loader reports that the group's memory has ended.
-void allocate_shared(Tensor& made, size_t place, const SharedMemory& memory, Ints sizes, Ints strides, int32_t dtype);
 
 // --- checks and printed values
 

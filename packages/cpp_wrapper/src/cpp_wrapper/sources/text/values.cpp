@@ -160,11 +160,7 @@ struct HeldTensor {
 
 /// Copies elements to the host in row-major order, with conjugates and negatives resolved.
 void to_host(HeldTensor& made, Tensor source) {
-  HeldTensor resolved, positive;
-  call("aten::resolve_conj", "", {tensor(source)}, &resolved.tensor, 1);
-  call("aten::resolve_neg", "", {tensor(resolved.tensor)}, &positive.tensor, 1);
-  call("aten::contiguous", "", {tensor(positive.tensor), code(aoti_torch_memory_format_contiguous_format())},
-       &made.tensor, 1);
+  make_dense(made.tensor, source);
   int32_t device = 0;
   ok(aoti_torch_get_device_type(made.tensor, &device), "device");
   if (device == aoti_torch_device_type_cpu()) return;

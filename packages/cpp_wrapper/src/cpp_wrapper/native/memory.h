@@ -1,0 +1,64 @@
+// Memory of tensors: created, shared, copied, freed.
+#pragma once
+#include "tensor.h"
+
+#include <memory>
+
+namespace wir {
+
+/// Bytes of an element.
+inline int64_t element_size(int32_t dtype) {
+  constexpr unsigned char kSizes[] = {1, 1, 2, 4, 8, 2, 4, 8, 4, 8, 16, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0,
+                                      1, 1, 1, 1, 2, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1};
+  return kSizes[dtype];
+}
+
+/// Returns memory aligned to 64 bytes. Fails with WIR927 if there is none.
+unsigned char* allocate_bytes(int64_t nbytes);
+/// The `free` of storages in such memory.
+void free_own(Storage* storage);
+/// Creates a tensor in new memory, aligned to 64 bytes. Null strides: contiguous.
+Tensor new_tensor(int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype);
+/// Creates a tensor over the storage of `base`, whose first element is `offset` bytes after the storage's begin.
+Tensor new_view(Tensor base, int64_t offset, int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype);
+/// Creates a tensor over memory that outlives it, `offset` elements after `data`, where its storage begins.
+Tensor borrow_tensor(unsigned char* data, int64_t offset, int64_t rank, const int64_t* sizes, const int64_t* strides,
+                     int32_t dtype);
+/// Drops a tensor, and its storage with the last one.
+void free_tensor(Tensor tensor);
+struct TensorDeleter {
+  void operator()(Tensor tensor) const { free_tensor(tensor); }
+};
+/// A tensor that the scope owns. `release()` hands it to the caller: `*ret0 = made.release()`.
+using Owned = std::unique_ptr<AtenTensorOpaque, TensorDeleter>;
+/// Copies the elements into new memory with the same strides.
+Tensor clone_with_strides(Tensor source);
+/// Copies with broadcasting and conversion, as torch's `copy_`; the memory of the two may overlap.
+void copy_into(Tensor target, Tensor source);
+void fill_zero(Tensor tensor);
+bool is_contiguous(Tensor tensor);
+/// Returns the tensor itself (another handle) if it is contiguous, otherwise a contiguous copy.
+Owned contiguous(Tensor tensor);
+/// As above, converted to `dtype`.
+Owned contiguous(Tensor tensor, int32_t dtype);
+/// The largest number of dimensions of a tensor that is copied.
+inline constexpr int64_t kMaxRank = 256;
+/// Returns `dim` counted from the front. Fails with the operator's name if it is out of range; a scalar has one dimension.
+int64_t wrap_dim(int64_t dim, int64_t rank, const char* name);
+/// Fails with the operator's name: it has no code for this element type.
+[[noreturn, gnu::cold]] void fail_dtype(const char* name, int32_t dtype);
+
+/// Scratch memory of the scope, aligned to 64 bytes, from a block that each thread keeps between calls.
+class Scratch {
+ public:
+  explicit Scratch(int64_t nbytes);
+  Scratch(const Scratch&) = delete;
+  ~Scratch();
+  template <class T = float> T* as() const { return static_cast<T*>(data_); }
+
+ private:
+  void* data_;
+  int64_t before_;
+};
+
+}  // namespace wir
