@@ -67,12 +67,12 @@ def native_operator(schema: str, family: str) -> NativeOperator:
     return NativeOperator(schema=operator, function=f"wir_op_{base}", parameters=parameters, family=family)
 
 
-def require_operators(plan: Plan, written: Iterable[str]) -> None:
+def require_operators(plan: Plan, rewritten: Iterable[str]) -> None:
     """Raises EmitError CPP502, with all names, for operators that the native runtime lacks.
 
-    `written` are operators that the emitter writes as other calls.
+    `rewritten` are operators that the emitter writes as other calls.
     """
-    available = {*native_operators(), *written}
+    available = {*native_operators(), *rewritten}
     missing: dict[str, int] = {}
     for function in plan.functions:
         for step in function.steps:
