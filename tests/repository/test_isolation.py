@@ -44,6 +44,7 @@ NEEDS = {
     "cpp_wrapper": _KIT,
     "triton_runtime": _KIT,
     "fx_converter": (*_KIT, "wrapper_ir_torch"),
+    "wrapper_ir_native": (),
 }
 """The packages of this repository that each one brings."""
 PACKAGES = tuple(NEEDS)

@@ -18,6 +18,7 @@ PACKAGES = [
     "wrapper_ir.json",
     "wrapper_ir.text",
     "wrapper_ir_lowering",
+    "wrapper_ir_native",
     "wrapper_ir_passes",
     "wrapper_ir_runtime",
 ]
