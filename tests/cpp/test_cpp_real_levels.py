@@ -30,7 +30,7 @@ from cpp_wrapper.kernels.compile import PROGRAM, Unit, link_library
 from cpp_wrapper.kernels.isa import ISAS
 from cpp_wrapper.kernels.toolchain import find_toolchain, library_recipe
 from cpp_wrapper.library.build import EXPORTS, Build
-from cpp_wrapper.library.image import write_image
+from cpp_wrapper.library.write import write_image
 from cpp_wrapper.settings import read_settings
 from cpp_wrapper.sources.program import Sources
 from inductor_frontend import capture

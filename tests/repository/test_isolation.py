@@ -41,7 +41,7 @@ NEEDS = {
     "wrapper_ir_torch": ("wrapper_ir", "wrapper_ir_lowering", "wrapper_ir_runtime"),
     "inductor_frontend": (*_TOOLS, "wrapper_ir_torch"),
     "py_wrapper": (*_KIT, "wrapper_ir_torch"),
-    "cpp_wrapper": _KIT,
+    "cpp_wrapper": (*_KIT, "wrapper_ir_native"),
     "triton_runtime": _KIT,
     "fx_converter": (*_KIT, "wrapper_ir_torch"),
     "wrapper_ir_native": (),

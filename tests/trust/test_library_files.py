@@ -21,8 +21,9 @@ from torch._C._aoti import AOTIModelPackageLoader
 
 import cpp_wrapper
 from cpp_wrapper import CacheError
-from cpp_wrapper.library.image import Image, constant_checksums
+from cpp_wrapper.library.image import Image
 from cpp_wrapper.library.package import find_image
+from cpp_wrapper.library.write import constant_checksums
 from cpp_wrapper.sources.constants import Blob
 from cpp_wrapper.sources.version import METADATA_VERSION
 from tests.cpp.cpp_case import FAST, artifact_of_text

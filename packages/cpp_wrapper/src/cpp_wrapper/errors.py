@@ -16,6 +16,7 @@ A released code never changes its meaning:
 | CPP303 | CacheError   | a library cannot be written                                          |
 | CPP304 | CacheError   | a file is not a library of this package, or cannot be loaded         |
 | CPP305 | CacheError   | a program with its own state cannot move to another library          |
+| CPP306 | CacheError   | the file of a library's constants is missing, or has others          |
 | CPP401 | KernelError  | a kernel definition is malformed, or two kernels share a name        |
 | CPP402 | LaunchError  | wrong number of arguments                                            |
 | CPP403 | LaunchError  | an argument is of the wrong Python type                              |

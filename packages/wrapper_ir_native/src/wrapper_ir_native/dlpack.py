@@ -11,40 +11,16 @@ import numpy as np
 import numpy.typing as npt
 
 from wrapper_ir_native.api import DLManagedTensorVersioned, DLTensor
+from wrapper_ir_native.element_types import ELEMENT_TYPES, ElementType
 from wrapper_ir_native.errors import ArgumentError
 
 Array: TypeAlias = npt.NDArray[np.generic]
 Capsule: TypeAlias = object
 
 
-class _Type(NamedTuple):
-    """An element type: DLPack's code, bits and lanes, numpy's type string for its bits, and the name in
-    `ml_dtypes` if numpy lacks it.
-    """
-
-    code: int
-    bits: int
-    lanes: int
-    bits_as: str
-    extension: str = ""
-
-
-_TYPES = {
-    "f64": _Type(2, 64, 1, "<f8"), "f32": _Type(2, 32, 1, "<f4"), "f16": _Type(2, 16, 1, "<f2"),
-    "i64": _Type(0, 64, 1, "<i8"), "i32": _Type(0, 32, 1, "<i4"), "i16": _Type(0, 16, 1, "<i2"),
-    "i8": _Type(0, 8, 1, "|i1"), "u64": _Type(1, 64, 1, "<u8"), "u32": _Type(1, 32, 1, "<u4"),
-    "u16": _Type(1, 16, 1, "<u2"), "u8": _Type(1, 8, 1, "|u1"), "bool": _Type(6, 8, 1, "|b1"),
-    "c64": _Type(5, 64, 1, "<c8"), "c128": _Type(5, 128, 1, "<c16"),
-    "bf16": _Type(4, 16, 1, "<u2", "bfloat16"), "c32": _Type(5, 32, 1, "<u4", "complex32"),
-    "f8e4m3fn": _Type(10, 8, 1, "|u1", "float8_e4m3fn"), "f8e5m2": _Type(12, 8, 1, "|u1", "float8_e5m2"),
-    "f8e4m3fnuz": _Type(11, 8, 1, "|u1", "float8_e4m3fnuz"),
-    "f8e5m2fnuz": _Type(13, 8, 1, "|u1", "float8_e5m2fnuz"),
-    "f8e8m0fnu": _Type(14, 8, 1, "|u1", "float8_e8m0fnu"),
-    "f4e2m1fnx2": _Type(17, 4, 2, "|u1", "float4_e2m1fn_x2"),
-}  # fmt: skip
-_NAMES = {(t.code, t.bits, t.lanes): name for name, t in _TYPES.items()}
-_OF_NUMPY = {np.dtype(t.bits_as): t for t in _TYPES.values() if not t.extension}
-_EXTENSIONS = {t.extension: t for t in _TYPES.values() if t.extension}
+_NAMES = {(t.code, t.bits, t.lanes): name for name, t in ELEMENT_TYPES.items()}
+_OF_NUMPY = {np.dtype(t.bits_as): t for t in ELEMENT_TYPES.values() if not t.extension}
+_EXTENSIONS = {t.extension: t for t in ELEMENT_TYPES.values() if t.extension}
 
 _get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _get_pointer.restype, _get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -70,7 +46,7 @@ class RawTensor:
 
     def __init__(self, dtype: str, bits: Array) -> None:
         """Raises ArgumentError WIR926 for another type, or for bits of another size."""
-        kind = _TYPES.get(dtype)
+        kind = ELEMENT_TYPES.get(dtype)
         if kind is None or not kind.extension or bits.dtype.str != kind.bits_as:
             raise ArgumentError("WIR926", f"a raw tensor of {dtype} cannot have bits of {bits.dtype}")
         self.dtype, self.bits = dtype, bits
@@ -146,7 +122,7 @@ def _borrow_array(array: Array, name: str, is_written: bool) -> Borrowed:
 
 
 def _plain(
-    address: int, kind: _Type, shape: Sequence[int], strides: Sequence[int], keeper: object
+    address: int, kind: ElementType, shape: Sequence[int], strides: Sequence[int], keeper: object
 ) -> Borrowed:
     ints = ctypes.c_int64 * len(shape)
     sizes, steps = ints(*shape), ints(*strides)
@@ -170,7 +146,7 @@ def borrow_number(value: object, name: str, kind: str) -> Borrowed:
     if cls is int and not -(2**63) <= cast(int, value) < 2**63:
         raise ArgumentError("WIR926", f"argument {name}: {value} is not an int64")
     cell = ctypes.create_string_buffer(struct.pack(form, value), 16)
-    return _plain(ctypes.addressof(cell), _TYPES[dtype], (), (), cell)
+    return _plain(ctypes.addressof(cell), ELEMENT_TYPES[dtype], (), (), cell)
 
 
 def number_place(kind: str) -> Borrowed:
@@ -207,7 +183,7 @@ def array_of(address: int, keeper: object) -> Lent:
     result = _Result(address, keeper)
     tensor = result._managed.dl_tensor
     name = _NAMES[tensor.code, tensor.bits, tensor.lanes]
-    kind = _TYPES[name]
+    kind = ELEMENT_TYPES[name]
     rank = tensor.ndim
     shape, nbytes = tuple(tensor.shape[:rank]), kind.bits * kind.lanes // 8
     first = (tensor.data or 0) + tensor.byte_offset

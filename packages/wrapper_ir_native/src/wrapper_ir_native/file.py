@@ -29,6 +29,8 @@ CHUNK = 1 << 20
 FOOTER = struct.Struct("<8sQQQ")
 CHECKSUM = struct.Struct("<I")
 MAGIC = b"WIRTAIL2"
+WEIGHTS = "WIRWEIGHTS1 "
+"""Begin of a file of constants beside a library; their SHA-256 (hex) follows, in place of code."""
 _OTHERS = 3
 """Number of checksums after those of the constants: code, metadata, other checksums with the footer."""
 _MAX_METADATA = 1 << 30

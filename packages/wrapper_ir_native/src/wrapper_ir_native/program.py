@@ -44,8 +44,15 @@ class Model:
         """Returns the text of this thread's last error."""
         return bytes(self._api.last_error()).decode(errors="replace")
 
+    def run(self, inputs: Sequence[Borrowed], num_results: int) -> list[int | None]:
+        """Runs the model on its inputs. Returns the addresses of results, which the caller owns."""
+        results = (ctypes.c_void_p * num_results)()
+        addresses = (ctypes.c_void_p * len(inputs))(*[one.address for one in inputs])
+        self.check(self._api.run(self._address, addresses, len(inputs), results, num_results))
+        return list(results)
+
     def run_program(self, params: Sequence[Borrowed], num_results: int) -> list[int | None]:
-        """Runs the program on its parameters. Returns the addresses of results, which the caller owns."""
+        """As `run`, on the parameters and results of the program."""
         results = (ctypes.c_void_p * num_results)()
         addresses = (ctypes.c_void_p * len(params))(*[one.address for one in params])
         self.check(self._api.run_program(self._address, addresses, len(params), results, num_results))

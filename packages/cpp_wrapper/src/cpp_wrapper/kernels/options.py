@@ -28,6 +28,8 @@ class CppOptions:
     `cuda_graphs`: maximum number of CUDA graphs of a replayable function, for each concurrent call and each
     stream (see `docs/cuda-graphs.md`). 0: none.
     `runtime`: `torch` links libraries to its C shim; `native` ones need the C++ standard library only.
+    `weights`: place of a native library's constants: `inside` it; `beside` it, in a file of its name that
+    ends in `.weights`; or the name of such a file, which several libraries share.
     `threads`: inside a call of a native library: `openmp`, or `none`.
     `static_runtime`: links the C++ standard library into native libraries.
     `archs`: architectures of CUDA devices (`sm_80`) that the program supports; empty: those that the artifact
@@ -44,6 +46,7 @@ class CppOptions:
     persistent_buffers: bool = False
     cuda_graphs: int = 16
     runtime: str = "torch"
+    weights: str = "inside"
     threads: str = "openmp"
     static_runtime: bool = False
     archs: tuple[str, ...] = ()

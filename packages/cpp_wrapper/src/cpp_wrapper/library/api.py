@@ -45,7 +45,7 @@ def build(
     written, and StoreError.
     """
     options = options or CppOptions()
-    sources = emit(artifact, options=options)
+    sources = emit_sources(artifact, None, options, Path(path).stem)
     if source_only:
         return write_project(sources, Path(path), options)
     return build_library(sources, Path(path), options, settings, progress)

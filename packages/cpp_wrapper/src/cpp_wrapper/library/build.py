@@ -31,8 +31,8 @@ from cpp_wrapper.kernels.toolchain import (
     library_recipe,
     operator_recipe,
 )
-from cpp_wrapper.library.image import write_image
 from cpp_wrapper.library.package import SUFFIX, write_package
+from cpp_wrapper.library.write import write_image, write_weights
 from cpp_wrapper.runtime_build import NATIVE_RUNTIME, RUNTIME, UNIT, find_prebuilt, unit_text
 from cpp_wrapper.settings import Settings, read_settings
 from cpp_wrapper.sources.kernels import KernelUnit
@@ -44,17 +44,14 @@ from wrapper_ir_runtime.cache import Entry, Store, open_cache
 
 _OBJECT, _CODE = "unit.o", "code.so"
 _DEBUG = ("-g", "-fno-omit-frame-pointer")
-PARTS = ("program.cpp", *RUNTIME, "driver.cpp", "gpu.cpp", "graphs.cpp", "gpu_matmuls.cpp")
+PARTS = ("program.cpp", "description.cpp", *RUNTIME, "driver.cpp", "gpu.cpp", "graphs.cpp", "gpu_matmuls.cpp")
 """Files other than kernels that can be compiled alone; the last four only of programs for GPUs."""
 EXPORTS = (
     "{ global: AOTInductor*; wir_agreed; wir_check_constants; wir_file; wir_python; wir_release; wir_update; "
     "wir_write_outputs; local: *; };\n"
 )
 """The version script of a library."""
-NATIVE_EXPORTS = (
-    "{ global: wir_check_constants; wir_close; wir_file; wir_free; wir_last_error; wir_open; wir_run; "
-    "local: *; };\n"
-)
+NATIVE_EXPORTS = "{ global: wir_get_api; local: *; };\n"
 """The version script of a native library."""
 
 
@@ -229,10 +226,14 @@ class Build:
     def write(self, sources: Sources, code: Entry, path: Path) -> None:
         """Writes a library or a package: linked code with its constants. Raises CacheError CPP303."""
 
+        inside = sources.constants if sources.weights is None else ()
+
         def write(file: BinaryIO) -> None:
-            write_image(file, (code.folder / _CODE).read_bytes(), sources.constants, sources.metadata)
+            write_image(file, (code.folder / _CODE).read_bytes(), inside, sources.metadata)
 
         try:
+            if sources.weights is not None:
+                write_weights(sources.weights, sources.constants, path.parent)
             with _timed("the file", self.progress), replacing(path) as temporary:
                 if path.suffix == SUFFIX:
                     write_package(Path(temporary), "cuda" if "gpu.cpp" in sources.files else "cpu", write)

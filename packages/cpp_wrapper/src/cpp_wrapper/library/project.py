@@ -10,7 +10,7 @@ from cpp_wrapper.errors import CacheError
 from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.toolchain import Toolchain, kernel_recipe, library_recipe
 from cpp_wrapper.library.build import EXPORTS, PARTS, needed_libraries
-from cpp_wrapper.library.image import constant_checksums
+from cpp_wrapper.library.write import constant_checksums
 from cpp_wrapper.sources.program import Sources
 
 _HEAD = """\

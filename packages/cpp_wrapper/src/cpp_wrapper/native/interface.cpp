@@ -1,56 +1,316 @@
-// The functions that a native library exports.
-#include "container.h"
+// The functions of `wrapper_ir/model.h`.
+#include "dlpack.h"
+#include "file.h"
+
+#include <cstring>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+/// An open model.
+struct wir_model {
+  wir::Container container;
+  int32_t threads = 0;
+  std::once_flag reads_metadata;
+  std::string metadata;
+};
 
 namespace wir {
 namespace {
 
-/// A tensor of the caller, or a result until `wir_free`.
-struct Plain {
-  void* data;
-  int64_t rank;
-  const int64_t *sizes, *strides;
-  int32_t dtype;
-  Tensor owner;
+/// Limits OpenMP's threads in calls of this thread. 0: no limit.
+class Threads {
+ public:
+#ifdef _OPENMP
+  explicit Threads(int32_t limit) : before_(omp_get_max_threads()) {
+    if (limit > 0 && limit < before_) omp_set_num_threads(limit);
+  }
+  ~Threads() { if (omp_get_max_threads() != before_) omp_set_num_threads(before_); }
+
+ private:
+  int before_;
+#else
+  explicit Threads(int32_t) {}
+#endif
+  Threads(const Threads&) = delete;
 };
 
-void run_plain(Container& container, Run& run, const Plain* inputs, size_t num_inputs, Plain* outputs, size_t num_outputs) {
-  const Convention& model = *wir_program.convention;
-  if (num_inputs != model.inputs) fail_text("WIR926", {"expected ", model.inputs, " inputs, got ", num_inputs});
-  if (num_outputs != model.outputs) {
-    fail_text("WIR926", {"expected room for ", model.outputs, " outputs, got ", num_outputs});
-  }
-  Handles given(num_inputs, nullptr), results(num_outputs, nullptr);
-  for (size_t i = 0; i < num_inputs; ++i) {
-    const Plain& one = inputs[i];
-    given[i] = borrow_tensor(static_cast<unsigned char*>(one.data), 0, one.rank, one.sizes, one.strides, one.dtype);
-  }
-  run_model(container, given.data(), results.data(), run);
-  for (size_t i = 0; i < num_outputs; ++i) {
-    const Tensor made = results[i];
-    if (made == nullptr) continue;
-    outputs[i] = {made->data(), made->rank, made->sizes(), made->strides(), made->dtype, take(results[i])};
+const Convention& model_convention() { return *wir_program.convention; }
+
+[[gnu::cold]] void expect_count(const char* what, size_t wanted, size_t given) {
+  if (wanted != given) fail_text("WIR926", {"expected ", wanted, " ", what, ", got ", given});
+}
+
+template <class T> void expect_array(const char* what, const T* array, size_t count) {
+  if (array == nullptr && count != 0) fail_text("WIR926", {"expected ", count, " ", what, ", got a null pointer"});
+}
+
+wir_model& checked(wir_model* model) {
+  if (model == nullptr) fail("WIR926", "expected a model, got a null pointer");
+  return *model;
+}
+
+/// Borrows the model's inputs.
+void borrow_inputs(Handles& made, const DLTensor* const* inputs, size_t count) {
+  expect_count("inputs", model_convention().inputs, count);
+  expect_array("inputs", inputs, count);
+  made.resize(count, nullptr);
+  for (size_t i = 0; i < count; ++i) {
+    const wir_value& input = wir_model_description.inputs[i];
+    made[i] = borrow(inputs[i], {"WIR926", "argument", input.name, i, input.text});
   }
 }
+
+void lend_all(Handles& results, DLManagedTensorVersioned** made) {
+  size_t i = 0;
+  try {
+    for (; i < results.size(); ++i) {
+      if (results[i] != nullptr) made[i] = lend(results[i]);
+    }
+  } catch (...) {
+    for (size_t n = 0; n < i; ++n) {
+      if (made[n] != nullptr) made[n]->deleter(made[n]);
+      made[n] = nullptr;
+    }
+    throw;
+  }
+}
+
+void clear(DLManagedTensorVersioned** results, size_t count) {
+  for (size_t i = 0; results != nullptr && i < count; ++i) results[i] = nullptr;
+}
+
+int32_t run(wir_model* model, const DLTensor* const* inputs, size_t num_inputs, DLManagedTensorVersioned** results,
+            size_t num_results) {
+  clear(results, num_results);
+  Run run;
+  return guarded(run, [&] {
+    wir_model& open = checked(model);
+    expect_count("places for results", model_convention().outputs, num_results);
+    expect_array("places for results", results, num_results);
+    Handles given, outputs(num_results, nullptr);
+    borrow_inputs(given, inputs, num_inputs);
+    const Threads threads(open.threads);
+    run_model(open.container, given.data(), outputs.data(), run);
+    lend_all(outputs, results);
+  });
+}
+
+int32_t run_program(wir_model* model, const DLTensor* const* params, size_t num_params,
+                    DLManagedTensorVersioned** results, size_t num_results) {
+  clear(results, num_results);
+  Run run;
+  return guarded(run, [&] {
+    wir_model& open = checked(model);
+    expect_count("parameters", wir_program.params, num_params);
+    expect_array("parameters", params, num_params);
+    expect_count("places for results", wir_program.results, num_results);
+    expect_array("places for results", results, num_results);
+    Handles given(num_params, nullptr), outputs(num_results, nullptr);
+    for (size_t i = 0; i < num_params; ++i) {
+      const int* input_of = model_convention().input_of;
+      const wir_value& input = wir_model_description.inputs[input_of != nullptr ? input_of[i] : i];
+      given[i] = borrow(params[i], {"WIR926", "argument", input.name, i, input.text});
+    }
+    const Threads threads(open.threads);
+    open.container.run(given.data(), outputs.data(), run);  // it takes the handles
+    lend_all(outputs, results);
+  });
+}
+
+// --- results in the caller's memory
+
+/// Returns the size of a result's dimension for these inputs; -1 if only the program can compute it.
+int64_t result_size(const wir_value& result, int32_t dim, const Handles& inputs) {
+  if (result.shape[dim] >= 0) return result.shape[dim];
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const wir_value& input = wir_model_description.inputs[i];
+    for (int32_t n = 0; n < input.ndim; ++n) {
+      const bool is_same = input.shape[n] < 0 && std::strcmp(input.shape_text[n], result.shape_text[dim]) == 0;
+      if (is_same && inputs[i]->rank == input.ndim) return inputs[i]->sizes()[n];
+    }
+  }
+  return -1;
+}
+
+/// Compares targets with the results' types. Returns false if a type is not known before the call. Fails with CPP610.
+bool check_targets(const Handles& targets, const Handles& inputs) {
+  bool are_known = true;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const wir_value& result = wir_model_description.results[i];
+    const Tensor target = targets[i];
+    if ((target == nullptr) != (result.kind == WIR_NONE)) {
+      fail_text("CPP610", {"output ", i, ": expected ", result.kind == WIR_NONE ? "no tensor" : result.text, ", got ",
+                           target == nullptr ? "no tensor" : tensor_text(target)});
+    }
+    if (result.kind == WIR_NONE) continue;
+    if (result.kind == WIR_ANY) {
+      are_known = false;
+      continue;
+    }
+    bool fits = target->rank == result.ndim && target->dtype == dtype_of(result.dtype);
+    for (int32_t dim = 0; fits && dim < result.ndim; ++dim) {
+      const int64_t size = result_size(result, dim, inputs);
+      are_known = are_known && size >= 0;
+      fits = size < 0 || size == target->sizes()[dim];
+    }
+    if (!fits) {
+      fail_text("CPP610", {"output ", i, ": expected ", result.text, " on cpu, got ", tensor_text(target)});
+    }
+  }
+  return are_known;
+}
+
+bool is_in_place(Tensor target, Tensor result) {
+  return target->data() == result->data() && target->storage->nbytes == result->storage->nbytes &&
+         std::memcmp(target->strides(), result->strides(), static_cast<size_t>(target->rank) * sizeof(int64_t)) == 0;
+}
+
+/// Copies the results that are not in their targets. Those in other targets are moved out of them first.
+void place_results(const Handles& targets, Handles& results) {
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (targets[i] == nullptr || !Targets::owns(results[i]) || is_in_place(targets[i], results[i])) continue;
+    const Tensor moved = clone_with_strides(results[i]);
+    drop(results[i]);
+    results[i] = moved;
+  }
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (targets[i] != nullptr && !is_in_place(targets[i], results[i])) copy_into(targets[i], results[i]);
+  }
+}
+
+void run_in_targets(Container& container, Handles& inputs, Handles& targets, Run& run) {
+  Handles results(targets.size(), nullptr);
+  std::vector<Tensor> ordered;
+  for (size_t i = 0; i < targets.size(); ++i) ordered.push_back(targets[static_cast<size_t>(wir_result_order[i])]);
+  const std::unique_ptr<Targets> memory(new Targets(ordered));
+  struct Ended {
+    Handles& results;
+    ~Ended() { results.reset(); }
+  } const ended{results};  // before `memory`
+  run_model(container, inputs.data(), results.data(), run);
+  memory->stop();
+  place_results(targets, results);
+}
+
+int32_t run_into(wir_model* model, const DLTensor* const* inputs, size_t num_inputs, const DLTensor* const* results,
+                 size_t num_results) {
+  Run run;
+  return guarded(run, [&] {
+    wir_model& open = checked(model);
+    if (num_results != model_convention().outputs) {
+      fail_text("CPP610", {"expected tensors for ", model_convention().outputs, " outputs, got ", num_results});
+    }
+    expect_array("results", results, num_results);
+    Handles given, targets(num_results, nullptr);
+    borrow_inputs(given, inputs, num_inputs);
+    for (size_t i = 0; i < num_results; ++i) {
+      if (results[i] != nullptr) {
+        targets[i] = borrow(results[i], {"CPP610", "output", nullptr, i, wir_model_description.results[i].text});
+      }
+    }
+    check_apart({targets.data(), targets.size()}, {given.data(), given.size()});
+    const Threads threads(open.threads);
+    if (check_targets(targets, given)) return run_in_targets(open.container, given, targets, run);
+    Handles outputs(num_results, nullptr), kept;
+    for (const Tensor one : given) kept.push_back(same(one));  // `run_model` may take the others
+    run_model(open.container, given.data(), outputs.data(), run);
+    write_outputs({targets.data(), targets.size()}, {outputs.data(), outputs.size()}, {kept.data(), kept.size()});
+  });
+}
+
+// --- constants
+
+int32_t update_constants(wir_model* model, const char* const* names, const DLTensor* const* values, size_t count,
+                         uint32_t flags) {
+  return guarded([&] {
+    wir_model& open = checked(model);
+    expect_array("names", names, count);
+    expect_array("values", values, count);
+    Handles given(count, nullptr);
+    Named named;
+    for (size_t i = 0; i < count; ++i) {
+      if (names[i] == nullptr) fail_text("CPP530", {"the name of constant ", i, " is a null pointer"});
+      given[i] = borrow(values[i], {"CPP530", "constant", names[i], i, "a tensor"});
+      named.emplace(names[i], given[i]);
+    }
+    open.container.update(named, (flags & WIR_INACTIVE) != 0, (flags & WIR_FULL) != 0, (flags & WIR_BORROWED) != 0);
+  });
+}
+
+int32_t swap_constants(wir_model* model) {
+  return guarded([&] { checked(model).container.swap(); });
+}
+
+int32_t free_inactive_constants(wir_model* model) {
+  return guarded([&] { checked(model).container.free_inactive(); });
+}
+
+int32_t extract_constant(wir_model* model, const char* name, uint32_t flags, DLManagedTensorVersioned** value) {
+  return guarded([&] {
+    wir_model& open = checked(model);
+    if (name == nullptr || value == nullptr) fail("WIR926", "expected a name and a place for its value, got a null pointer");
+    *value = nullptr;
+    Handles copied(1, open.container.extract(name, (flags & WIR_INACTIVE) != 0));
+    *value = lend(copied[0]);
+  });
+}
+
+// --- models
+
+int32_t open_model(const wir_options* options, wir_model** model) {
+  return guarded([&] {
+    if (model == nullptr) fail("WIR926", "expected a place for the model, got a null pointer");
+    *model = nullptr;
+    wir_options given{};
+    if (options != nullptr) {
+      if (options->size == 0) fail("WIR926", "the options' size is not set: write options.size = sizeof options");
+      std::memcpy(&given, options, options->size < sizeof given ? options->size : sizeof given);
+    }
+    if (given.threads < 0) fail_text("WIR926", {"expected a number of threads, got ", given.threads});
+    static std::mutex opening;
+    const std::lock_guard<std::mutex> lock(opening);
+    set_file(given.path, given.begin, given.nbytes, given.weights, given.unchecked_constants == 0);
+    std::unique_ptr<wir_model> made(new wir_model);
+    made->threads = given.threads;
+    *model = made.release();
+  });
+}
+
+void close_model(wir_model* model) {
+  guarded([&] { delete model; });
+}
+
+const wir_description* description() { return &wir_model_description; }
+
+const char* metadata(wir_model* model) {
+  const int32_t error = guarded([&] {
+    wir_model& open = checked(model);
+    std::call_once(open.reads_metadata, [&] { open.metadata = read_metadata(); });
+  });
+  return error == 0 ? model->metadata.c_str() : nullptr;
+}
+
+const char* error_text() { return last_error().c_str(); }
+
+const char* error_code() {
+  thread_local char code[16];
+  const char* text = error_text();
+  const size_t length = *text == '[' ? std::strcspn(text + 1, "]") : 0;
+  if (length >= sizeof code) return "";
+  std::memcpy(code, text + 1, length);
+  code[length] = 0;
+  return code;
+}
+
+constexpr wir_api kApi = {
+    WIR_ABI, sizeof(wir_api), open_model, close_model, description, metadata, error_text, error_code, run, run_into, run_program,
+    update_constants, swap_constants, free_inactive_constants, extract_constant,
+};
 
 }  // namespace
 }  // namespace wir
 
-#define WIR_API __attribute__((visibility("default"))) int32_t
-
-extern "C" {
-WIR_API wir_open(wir::Container** made) {
-  return wir::guarded([&] { *made = new wir::Container(); });
-}
-WIR_API wir_close(wir::Container* container) {
-  return wir::guarded([&] { delete container; });
-}
-WIR_API wir_run(wir::Container* container, const wir::Plain* inputs, size_t num_inputs, wir::Plain* outputs,
-                size_t num_outputs) {
-  wir::Run run;
-  return wir::guarded(run, [&] { wir::run_plain(*container, run, inputs, num_inputs, outputs, num_outputs); });
-}
-WIR_API wir_free(Tensor tensor) {
-  return wir::drop(tensor), 0;
-}
-__attribute__((visibility("default"))) const char* wir_last_error() { return wir::last_error().c_str(); }
+extern "C" __attribute__((visibility("default"))) const wir_api* wir_get_api(uint32_t abi) {
+  return abi == WIR_ABI ? &wir::kApi : nullptr;
 }

@@ -8,6 +8,7 @@
 #include <limits>
 #include <new>
 
+#include "dlpack.h"
 #include "operator.h"
 #include "steps.h"
 
@@ -30,6 +31,14 @@ unsigned char* allocate_bytes(int64_t nbytes) {
 void free_own(Storage* storage) {
   std::free(storage->data);
   delete storage;
+}
+
+void take_over(Storage* storage) {
+  unsigned char* data = allocate_bytes(storage->nbytes);
+  std::memcpy(data, storage->data, static_cast<size_t>(storage->nbytes));
+  storage->data = data;
+  storage->free = free_own;
+  storage->owner = nullptr;
 }
 
 namespace {
@@ -71,12 +80,19 @@ Tensor new_tensor(int64_t rank, const int64_t* sizes, const int64_t* strides, in
   for (int64_t i = 0; i < rank; ++i) count = count * Int(sizes[i]);
   const int64_t elements = strides != nullptr ? extent_of(rank, sizes, strides) : raw(count);
   const int64_t nbytes = raw(Int(elements) * Int(element_size(dtype)));
+  if (Targets::current != nullptr) [[unlikely]] {
+    if (const Tensor made = Targets::current->take(rank, sizes, strides, dtype)) return made;
+  }
   unsigned char* data = allocate_bytes(nbytes);
   auto* storage = new (std::nothrow) Storage{data, nbytes, 1, free_own, nullptr};
   if (storage == nullptr) {
     std::free(data);
     fail("WIR927", "allocation failed: no memory for a tensor");
   }
+  return make_tensor(storage, 0, rank, sizes, strides, dtype);
+}
+
+Tensor new_over(Storage* storage, int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype) {
   return make_tensor(storage, 0, rank, sizes, strides, dtype);
 }
 

@@ -17,7 +17,11 @@ inline int64_t element_size(int32_t dtype) {
 unsigned char* allocate_bytes(int64_t nbytes);
 /// The `free` of storages in such memory.
 void free_own(Storage* storage);
-/// Creates a tensor in new memory, aligned to 64 bytes. Null strides: contiguous.
+/// Moves a storage in memory of others to such memory.
+void take_over(Storage* storage);
+/// Creates the first tensor of a storage.
+Tensor new_over(Storage* storage, int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype);
+/// Creates a tensor in new memory, aligned to 64 bytes, or in that of a result (`Targets`). Null strides: contiguous.
 Tensor new_tensor(int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype);
 /// Creates a tensor over the storage of `base`, whose first element is `offset` bytes after the storage's begin.
 Tensor new_view(Tensor base, int64_t offset, int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype);

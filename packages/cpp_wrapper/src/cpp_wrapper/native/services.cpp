@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "dlpack.h"
 #include "operator.h"
 #include "steps.h"
 
@@ -66,6 +67,7 @@ void add_whole(Tensor& made, Tensor first, Tensor second, int32_t dtype) {
 
 void resize(Tensor target, Int nbytes) {
   Storage* storage = target->storage;
+  if (Targets::owns(target)) Targets::release(target);
   if (storage->free != free_own) fail("WIR927", "resize_storage_bytes_ failed: the storage's memory belongs to the caller");
   if (raw(nbytes) == storage->nbytes) return;
   unsigned char* data = allocate_bytes(raw(nbytes));

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+import hashlib
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 
 from cpp_wrapper.errors import EmitError
@@ -31,6 +32,23 @@ class Blob:
     data: memoryview
     is_owned: bool
     kind: str = "Host"
+
+
+def constant_pieces(constants: Sequence[Blob]) -> Iterator[memoryview]:
+    """Yields the constants' bytes in order, with the gaps that align them."""
+    end = 0
+    for blob in constants:
+        yield memoryview(bytes(blob.offset - end))
+        yield blob.data
+        end = blob.offset + blob.nbytes
+
+
+def constants_identity(constants: Sequence[Blob]) -> str:
+    """Returns the SHA-256 (hex) of the constants' bytes."""
+    digest = hashlib.sha256()
+    for piece in constant_pieces(constants):
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 def place_constants(plan: Plan) -> dict[str, Blob]:

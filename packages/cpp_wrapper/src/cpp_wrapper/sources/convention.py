@@ -5,6 +5,7 @@ specs.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
 from wrapper_ir import ir
 from wrapper_ir.expr import Bool, Float, Int
@@ -19,8 +20,17 @@ _CONTAINERS = {
 }
 
 
-def write_convention(plan: Plan) -> list[str]:
-    """Returns the definition of `kConvention`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelInputs:
+    """The model's inputs, as runners know them: `leaves` of the signature's inputs, with their names."""
+
+    signature: ir.Signature
+    leaves: tuple[int, ...]
+    names: tuple[str, ...]
+
+
+def model_of(plan: Plan) -> ModelInputs:
+    """Returns the model's inputs and its signature.
 
     Inputs are the leaves that the capture did not specialize on, in order: all tensors among the arguments.
     If several inputs share memory of a parameter, inputs are the program's parameters.
@@ -38,13 +48,21 @@ def write_convention(plan: Plan) -> list[str]:
             names=tuple(own),
         )
     static = {s.leaf for s in signature.statics}
-    leaves = [leaf for leaf in range(signature.inputs.num_leaves) if leaf not in static]
-    place = {leaf: number for number, leaf in enumerate(leaves)}
-    names = [own[signature.params.index(n)] if n in signature.params else signature.name(n) for n in leaves]
+    leaves = tuple(leaf for leaf in range(signature.inputs.num_leaves) if leaf not in static)
+    names = (own[signature.params.index(n)] if n in signature.params else signature.name(n) for n in leaves)
+    return ModelInputs(signature=signature, leaves=leaves, names=tuple(names))
+
+
+def write_convention(plan: Plan) -> list[str]:
+    """Returns the definition of `kConvention`."""
+    model = model_of(plan)
+    signature = model.signature
+    place = {leaf: number for number, leaf in enumerate(model.leaves)}
+    leaves, names = model.leaves, model.names
     results = tuple(ir.ResultOutput(index=n) for n in range(len(plan.main.function.returns.values)))
-    is_plain = signature.params == tuple(leaves) and signature.bindings == results
+    is_plain = signature.params == leaves and signature.bindings == results
     inputs = ", ".join(str(place[leaf]) for leaf in signature.params)
-    specs = ", ".join(cpp_string(_spec_text(tree)) for tree in (signature.inputs, signature.outputs))
+    specs = ", ".join(map(cpp_string, spec_texts(signature)))
     return [
         f"const char* const kInputs[] = {{{', '.join([*map(cpp_string, names), 'nullptr'])}}};",
         f"const int kInputOf[] = {{{inputs or 0}}};",
@@ -74,6 +92,11 @@ def _output(binding: ir.OutputBinding, place: dict[int, int]) -> str:
             return f"{{Output::kFloat, 0, {value!r}}}"
         case _:
             return "{Output::kNone, 0, 0.0}"
+
+
+def spec_texts(signature: ir.Signature) -> tuple[str, str]:
+    """Returns the structures of inputs and outputs as texts of torch's pytrees."""
+    return _spec_text(signature.inputs), _spec_text(signature.outputs)
 
 
 def _spec_text(spec: ir.TreeSpec) -> str:

@@ -11,8 +11,16 @@ from cpp_wrapper._compat import torch_version
 from cpp_wrapper.errors import EmitError
 from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.runtime_build import NATIVE_RUNTIME
-from cpp_wrapper.sources.constants import Blob, blob_table, constant_table, place_constants, write_load
+from cpp_wrapper.sources.constants import (
+    Blob,
+    blob_table,
+    constant_table,
+    constants_identity,
+    place_constants,
+    write_load,
+)
 from cpp_wrapper.sources.convention import write_convention
+from cpp_wrapper.sources.description import HEADER, Weights, model_header, write_description
 from cpp_wrapper.sources.exact import NATIVE_EXACT
 from cpp_wrapper.sources.function import declaration, write_function
 from cpp_wrapper.sources.gpu import (
@@ -72,6 +80,8 @@ class Sources:
     runtime: str = "torch"
     """As in `CppOptions`."""
     constants: tuple[Blob, ...]
+    weights: Weights | None = None
+    """The file of the constants beside the library; None if they are inside."""
     metadata: str
     origins: tuple[LineOrigin | None, ...] = ()
     """The origin of each line of `program.cpp`."""
@@ -80,8 +90,10 @@ class Sources:
         return self.files["program.cpp"]
 
 
-def emit_sources(artifact: Artifact, analyses: Analyses | None, options: CppOptions) -> Sources:
-    """Emits the files for an artifact. Raises the errors of `cpp_wrapper.emit`."""
+def emit_sources(
+    artifact: Artifact, analyses: Analyses | None, options: CppOptions, name: str = "model"
+) -> Sources:
+    """Emits the files for an artifact; `name` is the library's. Raises the errors of `cpp_wrapper.emit`."""
     refuse_unsupported(artifact.signature)
     _check_signature(artifact.signature)
     is_native = options.runtime == NATIVE
@@ -112,6 +124,7 @@ def emit_sources(artifact: Artifact, analyses: Analyses | None, options: CppOpti
     unused = set() if module.gpu else {"driver.h", "driver.cpp", "gpu.cpp"}
     unused |= set() if module.graphed.numbers else {"capture.h", "graphs.h", "graphs.cpp", "gpu_matmuls.cpp"}
     lines = _program(module, levels, launched, blobs)
+    weights = _weights(options, name, tuple(blobs.values()))
     families = tuple(
         FamilyUnit(name=f"{name}.cpp", flags=_operator_flags(units)) for name in sorted(module.families)
     )
@@ -122,6 +135,8 @@ def emit_sources(artifact: Artifact, analyses: Analyses | None, options: CppOpti
             n: text for n, text in files.items() if n in own or (n.endswith(".h") and n not in _TORCH_HEADERS)
         }
         files = shared | {n: text for n, text in NATIVE_TEXTS.items() if n in own or n.endswith(".h")}
+        files[HEADER] = model_header()
+        files["description.cpp"] = "\n".join(write_description(plan, name, weights)) + "\n"
     files["helpers.h"] = '#pragma once\n#include "symbols.h"\n' + CPP_HELPERS
     files["program.cpp"] = "\n".join(lines) + "\n"
     return Sources(
@@ -130,11 +145,14 @@ def emit_sources(artifact: Artifact, analyses: Analyses | None, options: CppOpti
         families=families,
         runtime=options.runtime,
         constants=tuple(blobs.values()),
-        metadata=_metadata(module, instruction_rows(levels)),
+        weights=weights,
+        metadata=_metadata(module, instruction_rows(levels), weights),
         origins=tuple(line_origins(lines)),
     )
 
 
+WEIGHTS_SUFFIX = ".weights"
+"""The end of the name of a file of constants."""
 _TORCH_HEADERS = ("matrices.h", "python.h", "capture.h", "graphs.h", "driver.h")
 
 
@@ -265,7 +283,23 @@ def _description(module: ProgramScope, handles: int, blobs: int, persistent: int
     ]
 
 
-def _metadata(module: ProgramScope, instructions: list[str]) -> str:
+def _weights(options: CppOptions, name: str, constants: Sequence[Blob]) -> Weights | None:
+    """Returns the file of constants that the options ask for. Raises EmitError CPP503."""
+    if options.weights == "inside":
+        return None
+    file = f"{name}{WEIGHTS_SUFFIX}" if options.weights == "beside" else options.weights
+    if not file.endswith(WEIGHTS_SUFFIX) or "/" in file:
+        raise EmitError(
+            "CPP503",
+            f"the constants cannot be in {options.weights!r}",
+            f"write 'inside', 'beside', or a file name that ends in {WEIGHTS_SUFFIX}",
+        )
+    if options.runtime != NATIVE:
+        raise EmitError("CPP503", "constants beside a library need the native runtime", "runtime='native'")
+    return Weights(file=file, identity=constants_identity(constants)) if constants else None
+
+
+def _metadata(module: ProgramScope, instructions: list[str], weights: Weights | None) -> str:
     """Returns metadata that loaders read without running the library, as JSON."""
     plan = module.plan
     function = plan.main.function
@@ -278,6 +312,7 @@ def _metadata(module: ProgramScope, instructions: list[str]) -> str:
         "version": METADATA_VERSION,
         "device": str(plan.program.target.device),
         "runtime": NATIVE if module.is_native else "torch",
+        "weights": weights and dataclasses.asdict(weights),
         "signature": json.loads(signature_to_json(plan.artifact.signature)),
         "inputs": inputs,
         "instructions": [row.removesuffix("|").split("|") for row in instructions],

@@ -329,11 +329,28 @@ void Container::free_inactive() {
   retire(old);
 }
 
-void Container::extract(Named& found, bool is_inactive) {
-  const std::lock_guard<std::mutex> lock(updating_);
+const Set& Container::set_to_read(bool is_inactive) const {
   check_file();
   if (is_inactive && inactive_ == nullptr) fail("CPP531", "there is no second set of constants");
-  const Set& set = is_inactive ? *inactive_ : *active_.load();
+  return is_inactive ? *inactive_ : *active_.load();
+}
+
+Tensor Container::extract(const char* name, bool is_inactive) {
+  const std::lock_guard<std::mutex> lock(updating_);
+  const Set& set = set_to_read(is_inactive);
+  for (size_t i = 0; i < wir_program.constants; ++i) {
+    const Constant& constant = wir_program.constant_table[i];
+    if (std::strcmp(constant.name, name) != 0 && std::strcmp(constant.full_name, name) != 0) continue;
+    Tensor copied = nullptr;
+    ok(aoti_torch_clone_preserve_strides(set.handles[static_cast<size_t>(constant.handle)], &copied), "a copy");
+    return copied;
+  }
+  fail_text("CPP530", {"the program has no constants ", name});
+}
+
+void Container::extract(Named& found, bool is_inactive) {
+  const std::lock_guard<std::mutex> lock(updating_);
+  const Set& set = set_to_read(is_inactive);
   extracted_.reset();
   for (size_t i = 0; i < wir_program.constants; ++i) {
     const Constant& constant = wir_program.constant_table[i];

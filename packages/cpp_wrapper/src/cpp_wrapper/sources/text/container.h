@@ -180,10 +180,13 @@ class Container {
   [[gnu::cold]] void free_inactive();
   /// Copies of the constants; the container owns them until the next call.
   [[gnu::cold]] void extract(Named& found, bool is_inactive);
+  /// A copy of the constant of this name, which the caller owns.
+  [[gnu::cold]] Tensor extract(const char* name, bool is_inactive);
 
  private:
   Set& acquire();
   [[gnu::cold]] Set& unused();
+  [[gnu::cold]] const Set& set_to_read(bool is_inactive) const;
   [[gnu::cold]] void retire(Set* old);
   [[gnu::cold]] void publish(Set& filled, bool is_inactive);
 
@@ -230,6 +233,8 @@ struct Row {
   Tensor* handles;
   size_t count;
 };
+/// Raises CPP610 if targets of outputs overlap each other or inputs, or elements of one share memory.
+void check_apart(Row targets, Row inputs);
 /// Copies outputs to the caller's tensors after it has checked all of them.
 void write_outputs(Row targets, Row outputs, Row inputs);
 

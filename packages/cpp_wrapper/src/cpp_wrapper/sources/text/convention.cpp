@@ -150,16 +150,11 @@ std::string type_text(Tensor tensor) {
 
 }  // namespace
 
-void write_outputs(Row targets, Row outputs, Row inputs) {
-  if (targets.count != outputs.count) {
-    fail_text("CPP610", {"expected tensors for ", outputs.count, " outputs, got ", targets.count});
-  }
+void check_apart(Row targets, Row inputs) {
   std::vector<Span> taken;  // by inputs, then by targets
   for (size_t i = 0; i < inputs.count; ++i) taken.push_back(span_of(inputs.handles[i], ""));
   for (size_t i = 0; i < targets.count; ++i) {
-    const std::string name = join({"output ", i}), found = type_text(targets.handles[i]);
-    const std::string want = type_text(outputs.handles[i]);
-    if (found != want) fail_text("CPP610", {name, ": expected ", want, ", got ", found});
+    const std::string name = join({"output ", i});
     const Span span = span_of(targets.handles[i], name);
     for (size_t other = 0; other < taken.size(); ++other) {
       if (!span.meets(taken[other])) continue;
@@ -168,6 +163,17 @@ void write_outputs(Row targets, Row outputs, Row inputs) {
     }
     taken.push_back(span);
   }
+}
+
+void write_outputs(Row targets, Row outputs, Row inputs) {
+  if (targets.count != outputs.count) {
+    fail_text("CPP610", {"expected tensors for ", outputs.count, " outputs, got ", targets.count});
+  }
+  for (size_t i = 0; i < targets.count; ++i) {
+    const std::string found = type_text(targets.handles[i]), want = type_text(outputs.handles[i]);
+    if (found != want) fail_text("CPP610", {"output ", i, ": expected ", want, ", got ", found});
+  }
+  check_apart(targets, inputs);
   const NoGrad no_grad;
   for (size_t i = 0; i < targets.count; ++i) {
     if (targets.handles[i] != nullptr) copy(targets.handles[i], outputs.handles[i]);

@@ -6,9 +6,6 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
 
 #include <cerrno>
 #include <cstring>
@@ -19,83 +16,20 @@ extern "C" {
 /// The constants and their checksums, if they are linked into the library.
 extern const unsigned char wir_constants_begin[] __attribute__((weak));
 extern const unsigned char wir_checksums_begin[] __attribute__((weak));
+/// The metadata, if it is linked into a static library, which has no file of its own.
+extern const char wir_metadata_begin[] __attribute__((weak));
+/// The name and the identity of the file of constants beside the library, if they are there.
+extern const char wir_weights_file[] __attribute__((weak));
+extern const char wir_weights_id[] __attribute__((weak));
 }
 
 namespace wir {
 
-// --- checksums
-
-namespace {
-
-uint32_t crc_table[8][256];
-
-void fill_table() {
-  for (uint32_t i = 0; i < 256; ++i) {
-    uint32_t crc = i;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ (0xEDB88320u & -(crc & 1u));
-    crc_table[0][i] = crc;
-  }
-  for (int k = 1; k < 8; ++k) {
-    for (int i = 0; i < 256; ++i) crc_table[k][i] = (crc_table[k - 1][i] >> 8) ^ crc_table[0][crc_table[k - 1][i] & 0xFF];
-  }
-}
-
-uint32_t by_table(const unsigned char* bytes, size_t count, uint32_t crc) {
-  for (; count >= 8; count -= 8, bytes += 8) {
-    uint64_t word = 0;
-    std::memcpy(&word, bytes, sizeof word);
-    word ^= crc;
-    crc = 0;
-    for (int k = 0; k < 8; ++k) crc ^= crc_table[7 - k][(word >> (8 * k)) & 0xFF];
-  }
-  for (; count > 0; --count) crc = (crc >> 8) ^ crc_table[0][(crc ^ *bytes++) & 0xFF];
-  return crc;
-}
-
-#if defined(__x86_64__)
-/// `__builtin_cpu_supports` would link 5 KB of libgcc, which queries everything.
-bool can_multiply() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_PCLMUL) != 0;
-}
-
-using Pair = long long __attribute__((vector_size(16)));
-
-/// Folds a remainder over other bytes. V. Gopal et al., Fast CRC Computation for Generic Polynomials Using PCLMULQDQ.
-__attribute__((target("pclmul"))) inline Pair folded(Pair from, Pair by, Pair onto) {
-  return __builtin_ia32_pclmulqdq128(from, by, 0x00) ^ __builtin_ia32_pclmulqdq128(from, by, 0x11) ^ onto;
-}
-
-/// Requires at least 64 bytes; computes four remainders in parallel.
-__attribute__((target("pclmul"))) uint32_t by_multiplication(const unsigned char* bytes, size_t count, uint32_t crc) {
-  const Pair over_64{0x154442bd4, 0x1c6e41596}, over_16{0x1751997d0, 0x0ccaa009e};
-  Pair part[4], next;
-  std::memcpy(part, bytes, sizeof part);
-  part[0] ^= Pair{crc, 0};
-  for (bytes += 64, count -= 64; count >= 64; bytes += 64, count -= 64) {
-    for (int k = 0; k < 4; ++k) {
-      std::memcpy(&next, bytes + 16 * k, sizeof next);
-      part[k] = folded(part[k], over_64, next);
-    }
-  }
-  for (int k = 1; k < 4; ++k) part[k] = folded(part[k - 1], over_16, part[k]);
-  unsigned char rest[16];
-  std::memcpy(rest, &part[3], sizeof rest);
-  return by_table(bytes, count, by_table(rest, sizeof rest, 0));
-}
-#endif
-
-}  // namespace
-
-uint32_t checksum(const unsigned char* bytes, size_t count, uint32_t before) {
-  static const bool is_filled = (fill_table(), true);
-  (void)is_filled;
-#if defined(__x86_64__)
-  static const bool multiplies = can_multiply();
-  if (multiplies && count >= 64) return ~by_multiplication(bytes, count, ~before);
-#endif
-  return ~by_table(bytes, count, ~before);
-}
+/// A file, or a part of one. `nbytes` 0: to its end.
+struct Location {
+  std::string name;
+  uint64_t begin = 0, nbytes = 0;
+};
 
 // --- the file
 
@@ -106,14 +40,15 @@ struct Tail {
   char magic[8];
   uint64_t constants, constants_nbytes, metadata_nbytes;
 };
+constexpr char kWeights[] = "WIRWEIGHTS1 ";  // how a file of constants begins
 constexpr char kMagic[8] = {'W', 'I', 'R', 'T', 'A', 'I', 'L', '2'};
 constexpr uint64_t kChunk = 1 << 20, kMapFrom = 1 << 22, kThreadsFrom = 1 << 24;
 constexpr uint64_t kOthers = 3;  // checksums after those of constants: code, metadata, table with tail
 constexpr int kThreads = 8;
 
 std::mutex opening;
-std::string file_name;
-uint64_t file_begin = 0, file_nbytes = 0;
+Location library;
+std::string weights_name;  // as the caller names it
 bool is_code_checked = false, are_constants_checked = true;
 std::weak_ptr<const ConstantFile> opened;
 
@@ -126,8 +61,21 @@ size_t all_bytes() {
   return end;
 }
 
-[[noreturn, gnu::cold]] void refuse(const char* why, const char* details = "") {
-  fail_text("CPP304", {file_name, why, details});
+bool is_static() { return &wir_metadata_begin[0] != nullptr; }
+bool has_weights_file() { return &wir_weights_file[0] != nullptr; }
+
+[[noreturn, gnu::cold]] void refuse(const std::string& name, const char* why, const char* details = "") {
+  fail_text("CPP304", {name, why, details});
+}
+
+/// Finds the library's file by the address of its program.
+[[gnu::cold]] void find_library() {
+  if (!library.name.empty()) return;
+  Dl_info here{};
+  if (dladdr(reinterpret_cast<const void*>(&wir_program), &here) == 0 || here.dli_fname == nullptr) {
+    fail("CPP304", "the library's own file is not known");
+  }
+  library.name = here.dli_fname;
 }
 
 uint32_t entry(const unsigned char* table, uint64_t number) {
@@ -183,8 +131,9 @@ void* check_chunks(void* given) {
   return chunks.are_whole;
 }
 
-[[gnu::cold]] void check_constants(const unsigned char* bytes, uint64_t nbytes, const unsigned char* table) {
-  if (!are_whole(bytes, nbytes, table)) refuse(" is damaged: its constants do not fit their checksums");
+[[gnu::cold]] void check_constants(const std::string& name, const unsigned char* bytes, uint64_t nbytes,
+                                   const unsigned char* table) {
+  if (!are_whole(bytes, nbytes, table)) refuse(name, " is damaged: its constants do not fit their checksums");
 }
 
 }  // namespace
@@ -194,9 +143,10 @@ void* check_chunks(void* given) {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-void ConstantFile::keep(int descriptor) {
+void ConstantFile::keep(int descriptor, const std::string& name) {
+  name_ = name;
   descriptor_ = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
-  if (descriptor_ < 0 || fstat(descriptor_, &opened_) != 0) refuse(" cannot be watched");
+  if (descriptor_ < 0 || fstat(descriptor_, &opened_) != 0) refuse(name, " cannot be watched");
   seen_ = opened_.st_ctim.tv_sec * 1000000000 + opened_.st_ctim.tv_nsec;
 }
 
@@ -217,29 +167,50 @@ void ConstantFile::look_again(const struct stat& now, int64_t changed) const {
 }
 
 void ConstantFile::refuse_write() const {
-  fail_text("WIR713", {file_name, " was written in place while its constants are in use; load it again, and replace such "
+  fail_text("WIR713", {name_, " was written in place while its constants are in use; load it again, and replace such "
                                   "files by renaming another file to their name"});
 }
 
 /// Opens the file once a process.
 struct Opening {
   ConstantFile& made;
+  Location file;
   int descriptor = -1;
-  uint64_t begin = 0;
 
   ~Opening() { if (descriptor >= 0) close(descriptor); }
 
-  [[gnu::cold]] void open_file() {
-    if (file_name.empty()) {
-      Dl_info here{};
-      if (dladdr(reinterpret_cast<const void*>(&wir_program), &here) == 0 || here.dli_fname == nullptr) {
-        fail("CPP304", "the library's own file is not known");
-      }
-      file_name = here.dli_fname;
+  [[noreturn, gnu::cold]] void refuse(const char* why, const char* details = "") const { wir::refuse(file.name, why, details); }
+
+  [[gnu::cold]] bool opens(const Location& from) {
+    file = from;
+    if (descriptor >= 0) close(descriptor);
+    descriptor = open(file.name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor >= 0 && file.nbytes == 0) file.nbytes = static_cast<uint64_t>(lseek(descriptor, 0, SEEK_END)) - file.begin;
+    return descriptor >= 0;
+  }
+
+  [[gnu::cold]] void open_library() {
+    find_library();
+    if (!opens(library)) refuse(" cannot be read: ", std::strerror(errno));
+    library.nbytes = file.nbytes;
+  }
+
+  /// Opens the file of constants beside the library. Raises CPP306 if it is missing, or has others.
+  [[gnu::cold]] void open_weights() {
+    std::string name = weights_name;
+    if (name.empty()) {
+      find_library();
+      name = library.name.substr(0, library.name.rfind('/') + 1) + wir_weights_file;
     }
-    descriptor = open(file_name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (descriptor < 0) refuse(" cannot be read: ", std::strerror(errno));
-    if (file_nbytes == 0) file_nbytes = static_cast<uint64_t>(lseek(descriptor, 0, SEEK_END)) - file_begin;
+    const bool is_open = opens({name});
+    if (!is_open) fail_text("CPP306", {name, ", the file of this library's constants, cannot be read: ", std::strerror(errno)});
+    const std::string wanted = join({kWeights, wir_weights_id});
+    std::string found(wanted.size(), 0);
+    const ssize_t got = pread(descriptor, found.data(), found.size(), 0);
+    if (got == static_cast<ssize_t>(found.size()) && found == wanted) return;
+    const bool is_weights = found.compare(0, std::strlen(kWeights), kWeights) == 0;
+    fail_text("CPP306", {name, is_weights ? " has the constants of another library" : " is not a file of constants",
+                         ": this one needs those of identity ", wir_weights_id});
   }
 
   [[gnu::cold]] void read(unsigned char* target, uint64_t at, uint64_t count) const {
@@ -263,48 +234,57 @@ struct Opening {
     return static_cast<unsigned char*>(found);
   }
 
-  /// The tail, and the table of checksums before it.
+  /// The tail, and the table of checksums before it. `wanted`: bytes of constants, if the program tells.
   [[gnu::cold]] Tail read_tail(uint64_t wanted) {
     Tail tail{};
-    if (file_nbytes < sizeof tail) refuse(" has lost the constants that belong to its code");
-    read(reinterpret_cast<unsigned char*>(&tail), file_begin + file_nbytes - sizeof tail, sizeof tail);
-    const uint64_t table = 4 * ((tail.constants_nbytes + kChunk - 1) / kChunk + kOthers);
+    if (file.nbytes < sizeof tail) refuse(" has lost the constants that belong to its code");
+    read(reinterpret_cast<unsigned char*>(&tail), file.begin + file.nbytes - sizeof tail, sizeof tail);
+    const uint64_t table = 4 * (chunks(tail.constants_nbytes) + kOthers);
     const bool is_whole = std::memcmp(tail.magic, kMagic, sizeof kMagic) == 0 && tail.constants_nbytes == wanted &&
-                          tail.constants + tail.constants_nbytes + tail.metadata_nbytes + table + sizeof tail == file_nbytes;
+                          tail.constants + tail.constants_nbytes + tail.metadata_nbytes + table + sizeof tail == file.nbytes;
     if (!is_whole) refuse(" has lost the constants that belong to its code");
     made.owned_ = std::make_unique<unsigned char[]>(table);
     unsigned char* found = made.owned_.get();
-    read(found, file_begin + file_nbytes - sizeof tail - table, table);
+    read(found, file.begin + file.nbytes - sizeof tail - table, table);
     const uint32_t told = checksum(reinterpret_cast<const unsigned char*>(&tail), sizeof tail, checksum(found, table - 4));
     if (told != entry(found, table / 4 - 1)) refuse(" is damaged: its checksums do not fit");
     made.table_ = found;
     return tail;
   }
+  static uint64_t chunks(uint64_t nbytes) { return (nbytes + kChunk - 1) / kChunk; }
 
-  [[gnu::cold]] void check_code(const Tail& tail, uint64_t chunks) const {
+  [[gnu::cold]] void check_code(const Tail& tail) const {
     if (is_code_checked) return;
     const auto code = std::make_unique<unsigned char[]>(tail.constants);
-    read(code.get(), file_begin, tail.constants);
-    if (checksum(code.get(), tail.constants) != entry(made.table_, chunks)) refuse(" is damaged: its code");
+    read(code.get(), file.begin, tail.constants);
+    const uint32_t wanted = entry(made.table_, chunks(tail.constants_nbytes));
+    if (checksum(code.get(), tail.constants) != wanted) refuse(" is damaged: its code");
     is_code_checked = true;
   }
 
   [[gnu::cold]] void from_file(uint64_t wanted) {
-    open_file();
-    const Tail tail = read_tail(wanted);
-    check_code(tail, (wanted + kChunk - 1) / kChunk);
+    Tail tail{};
+    if (!is_static()) {
+      open_library();
+      tail = read_tail(has_weights_file() ? 0 : wanted);
+      check_code(tail);
+    }
     if (wanted == 0) return;
-    const uint64_t at = file_begin + tail.constants;
+    if (has_weights_file()) {
+      open_weights();
+      tail = read_tail(wanted);
+    }
+    const uint64_t at = file.begin + tail.constants;
     if (wanted < kMapFrom) {
       unsigned char* copy = room(wanted);
       read(copy, at, wanted);
       made.bytes_ = copy;
     } else {
-      made.keep(descriptor);
+      made.keep(descriptor, file.name);
       const uint64_t before = at % static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
       made.bytes_ = mapping(wanted + before, 0, descriptor, at - before) + before;
     }
-    if (are_constants_checked) check_constants(made.bytes_, wanted, made.table_);
+    if (are_constants_checked) check_constants(file.name, made.bytes_, wanted, made.table_);
     made.check();
   }
 
@@ -316,13 +296,41 @@ struct Opening {
       unsigned char* copy = room(wanted);
       std::memcpy(copy, wir_constants_begin, wanted);
       made.bytes_ = copy;
-    } else {
-      open_file();
-      made.keep(descriptor);
+    } else if (!is_static()) {  // the system lets no process write a program that runs
+      open_library();
+      made.keep(descriptor, file.name);
     }
-    if (made.table_ != nullptr) check_constants(made.bytes_, wanted, made.table_);
+    if (made.table_ != nullptr) check_constants(library.name, made.bytes_, wanted, made.table_);
+  }
+
+  [[gnu::cold]] std::string metadata() {
+    open_library();
+    const Tail tail = read_tail(has_weights_file() ? 0 : all_bytes());
+    std::string text(tail.metadata_nbytes, 0);
+    auto* const target = reinterpret_cast<unsigned char*>(text.data());
+    read(target, file.begin + tail.constants + tail.constants_nbytes, text.size());
+    const uint32_t wanted = entry(made.table_, chunks(tail.constants_nbytes) + 1);
+    if (checksum(target, text.size()) != wanted) refuse(" is damaged: its metadata");
+    return text;
   }
 };
+
+void set_file(const char* name, uint64_t begin, uint64_t nbytes, const char* weights, bool checks_constants) {
+  const std::lock_guard<std::mutex> lock(opening);
+  if (name != nullptr) {
+    library = {name, begin, nbytes};
+    is_code_checked = true;
+  }
+  weights_name = weights != nullptr ? weights : "";
+  are_constants_checked = checks_constants;
+}
+
+std::string read_metadata() {
+  const std::lock_guard<std::mutex> lock(opening);
+  if (is_static()) return wir_metadata_begin;
+  ConstantFile none;
+  return Opening{none, {}}.metadata();
+}
 
 std::shared_ptr<const ConstantFile> constant_file() {
   const std::lock_guard<std::mutex> lock(opening);
@@ -333,7 +341,7 @@ std::shared_ptr<const ConstantFile> constant_file() {
   const auto made = std::make_shared<ConstantFile>();
   const uint64_t wanted = all_bytes();
   {
-    Opening file{*made};
+    Opening file{*made, {}};
     if (&wir_constants_begin[0] != nullptr) {
       file.from_library(wanted);
     } else if (wanted != 0 || !is_code_checked) {
@@ -351,9 +359,7 @@ extern "C" {
 /// Sets the library's file, `nbytes` bytes from `begin` on, for loaders that open a checked copy of its code.
 __attribute__((visibility("default"))) void wir_file(const char* name, uint64_t begin, uint64_t nbytes) {
   const std::lock_guard<std::mutex> lock(wir::opening);
-  wir::file_name = name;
-  wir::file_begin = begin;
-  wir::file_nbytes = nbytes;
+  wir::library = {name, begin, nbytes};
   wir::is_code_checked = true;
 }
 

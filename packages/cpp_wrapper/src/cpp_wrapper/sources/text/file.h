@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <string>
 
 namespace wir {
 
@@ -29,7 +30,7 @@ class ConstantFile {
   void look() const;
   [[gnu::cold]] void look_again(const struct stat& now, int64_t changed) const;
   [[noreturn, gnu::cold]] void refuse_write() const;
-  [[gnu::cold]] void keep(int descriptor);
+  [[gnu::cold]] void keep(int descriptor, const std::string& name);
 
   void* memory_ = nullptr;
   size_t nbytes_ = 0;
@@ -37,11 +38,17 @@ class ConstantFile {
   const unsigned char* table_ = nullptr;  // a copy of the checksums
   std::unique_ptr<unsigned char[]> owned_;
   int descriptor_ = -1;
+  std::string name_;
   struct stat opened_{};
   mutable std::atomic<int64_t> seen_{0};  // the last modification time that was checked
   mutable std::mutex looking_;
 };
 
+/// Sets the library's file, `nbytes` bytes from `begin` on, the file of constants outside of it, and whether constants are
+/// compared with their checksums. Null: found from the code, or beside the library.
+[[gnu::cold]] void set_file(const char* name, uint64_t begin, uint64_t nbytes, const char* weights, bool checks_constants);
+/// Returns the metadata of the library's file. Raises CPP304 for a damaged file.
+[[gnu::cold]] std::string read_metadata();
 /// Returns the constants of the library's file, or of the one that a loader named; null if there are none. Containers
 /// of a process share them. Raises CPP304 for a damaged or different file, and WIR713 as `ConstantFile::check` does.
 [[gnu::cold]] std::shared_ptr<const ConstantFile> constant_file();
