@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from cpp_wrapper._compat import takes_any
 from cpp_wrapper.errors import EmitError
 from cpp_wrapper.sources.arguments import enumeration, on_gpu, refused, shim_argument, tensor_argument
-from cpp_wrapper.sources.bridge import bridge, mixes_returns, returned
+from cpp_wrapper.sources.bridge import bridge, mixes_returns, require_python, returned
 from cpp_wrapper.sources.exact import write_exactly
 from cpp_wrapper.sources.matmuls import write_matmul
 from cpp_wrapper.sources.native import native_operators
@@ -19,7 +19,6 @@ from cpp_wrapper.sources.shims import c_signature, c_types, is_input, parsed, sh
 from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int, SymKind
 from wrapper_ir.operators.policy import runs_operator
-from wrapper_ir.operators.symmetric import uses_workspace
 from wrapper_ir.support.quoting import cpp_string
 from wrapper_ir_lowering import steps
 
@@ -48,7 +47,7 @@ def call_operator(step: steps.CallOperator, scope: FunctionScope) -> None:
             )
         if scope.module.is_native:
             raise _not_native(step, scope)
-        _require_python(step, scope)
+        require_python(step, scope)
         in_python = ir.ExternTag.PYTHON_ONLY in operator.tags
         is_bridged = scope.module.python_operators and (
             runs_operator(operator.name) or not operator.name.startswith(_HIGHER_ORDER)
@@ -67,18 +66,6 @@ def _not_native(step: CallStep, scope: FunctionScope) -> EmitError:
     hint = "build for torch (runtime='torch')"
     name = step.operator.extern.name
     return scope.error("CPP502", f"the native runtime cannot call {name} with these arguments", hint)
-
-
-def _require_python(step: CallStep, scope: FunctionScope) -> None:
-    """Raises EmitError CPP502 if a library for any process calls an operator that needs Python's group
-    memory."""
-    if uses_workspace(step.operator.schema) and not scope.module.python_operators:
-        hint = (
-            "run lower-collectives without fused-matmuls and low-contention-threshold-bytes, "
-            "or emit with py_wrapper or fx_converter"
-        )
-        name = step.operator.extern.name
-        raise scope.error("CPP502", f"operator {name} exists in Python only, with its group's memory", hint)
 
 
 _HIGHER_ORDER = "higher_order::"
@@ -105,7 +92,7 @@ def start_collective(step: steps.StartCollective, scope: FunctionScope) -> None:
         scope.module.shims[function] = f"int32_t {function}({parameters});"
         scope.line(f"ok({function}({', '.join(texts)}), {cpp_string(name)});")
         return
-    _require_python(step, scope)
+    require_python(step, scope)
     if takes_any(name) and not scope.module.python_operators:
         raise refused(step, "torch's stable dispatcher does not take process groups", scope)
     _by_dispatcher(step, scope)
