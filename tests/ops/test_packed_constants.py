@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,30 +15,20 @@ import fx_converter
 import py_wrapper
 from tests.common.compare import assert_same
 from tests.ops.packed_models import MODELS, Transformer, packed_model
-from wrapper_ir import ir
-from wrapper_ir.artifact import Artifact, TensorData, memory_of
+from wrapper_ir.artifact import Artifact
 from wrapper_ir.artifact.file import load, save
-from wrapper_ir.artifact.packing import model_names, update_constants
+from wrapper_ir.artifact.packing import model_names
+from wrapper_ir.errors import ArtifactError
 from wrapper_ir.operators.native import ATTENTION, PACKED_ADDMM, PACKED_CONVOLUTION
 from wrapper_ir.plugins.registry import machine
 from wrapper_ir_runtime.interp import Interpreter
-from wrapper_ir_torch import resolve
+from wrapper_ir_torch import resolve, with_constants
 
 ENGINES: dict[str, Callable[[Artifact], Callable[..., Any]]] = {
     "python": py_wrapper.compile,
     "fx": fx_converter.convert,
     "interpreter": lambda artifact: Interpreter(artifact, machine("torch")),
 }
-
-
-def _bytes(tensor: Tensor) -> TensorData:
-    dtypes = {torch.float32: ir.DType.F32}
-    flat = tensor.detach().contiguous()
-    return TensorData(dtypes[flat.dtype], memory_of(flat.data_ptr(), flat.nbytes, flat))
-
-
-def _values(model: torch.nn.Module) -> Mapping[str, TensorData]:
-    return {name: _bytes(tensor) for name, tensor in model.state_dict().items() if tensor.is_floating_point()}
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -55,10 +45,20 @@ def test_packed_programs_equal_eager(name: str, tmp_path: Path) -> None:
         assert_same(py_wrapper.compile(planned)(*args), model(*args))
         for parameter in model.parameters():
             parameter.mul_(-0.75)
-        values = {n: data for n, data in _values(model).items() if n in model_names(artifact.program)}
-        updated = update_constants(artifact, values)
+        names = model_names(artifact.program)
+        updated = with_constants(artifact, {n: t for n, t in model.state_dict().items() if n in names})
         for engine in ENGINES.values():
             assert_same(engine(updated)(*args), model(*args))
+
+
+@pytest.mark.parametrize("case", ["name", "shape", "dtype"])
+def test_refused_values(case: str) -> None:
+    _, artifact, _ = packed_model("mlp")
+    value = {"name": torch.zeros(24, 8), "shape": torch.zeros(8, 24), "dtype": torch.zeros(24, 8).half()}[
+        case
+    ]
+    with pytest.raises(ArtifactError, match="WIR719"):
+        with_constants(artifact, {"weight" if case == "name" else "0.weight": value})
 
 
 def test_a_packed_file_is_not_larger() -> None:
