@@ -7,17 +7,20 @@ operator's name and overload.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from cpp_wrapper.errors import EmitError
+from cpp_wrapper.runtime_build import NATIVE_RUNTIME
 from cpp_wrapper.sources.shims import c_signature
 from wrapper_ir import ir
 from wrapper_ir.ir import parse_schema
 from wrapper_ir_lowering import Plan, steps
 
+_INCLUDE = re.compile(r'^#include "(\w+\.h)"', re.MULTILINE)
 NATIVE = "native"
 """The name of the runtime in `CppOptions.runtime`."""
 _FOLDER = Path(__file__).parents[1] / "native"
@@ -65,6 +68,19 @@ def native_operator(schema: str, family: str) -> NativeOperator:
         raise EmitError("CPP502", f"an operator of the native runtime cannot have the schema {schema}")
     base = operator.name.partition("::")[2].replace(".", "_")
     return NativeOperator(schema=operator, function=f"wir_op_{base}", parameters=parameters, family=family)
+
+
+def operator_files(families: Iterable[str]) -> list[str]:
+    """Returns the files of families, and those beside the headers that they include, in a fixed order."""
+    names: set[str] = set()
+    texts = [f"{family}.cpp" for family in families]
+    while texts:
+        name = texts.pop()
+        names.add(name)
+        for header in _INCLUDE.findall(NATIVE_TEXTS[name]):
+            both = (header, header.replace(".h", ".cpp"))
+            texts += [n for n in both if n in NATIVE_TEXTS and n not in names and n not in NATIVE_RUNTIME]
+    return sorted(name for name in names if name.endswith(".cpp"))
 
 
 def require_operators(plan: Plan, rewritten: Iterable[str]) -> None:

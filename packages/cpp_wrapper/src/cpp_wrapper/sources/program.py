@@ -40,7 +40,7 @@ from cpp_wrapper.sources.kernels import (
     levels_of,
 )
 from cpp_wrapper.sources.lines import line_origins
-from cpp_wrapper.sources.native import NATIVE, NATIVE_TEXTS, require_operators
+from cpp_wrapper.sources.native import NATIVE, NATIVE_TEXTS, operator_files, require_operators
 from cpp_wrapper.sources.persistent import write_persistent
 from cpp_wrapper.sources.scope import TEXTS, FunctionScope, ProgramScope
 from cpp_wrapper.sources.version import METADATA_VERSION
@@ -126,7 +126,7 @@ def emit_sources(
     lines = _program(module, levels, launched, blobs)
     weights = _weights(options, name, tuple(blobs.values()))
     families = tuple(
-        FamilyUnit(name=f"{name}.cpp", flags=_operator_flags(units)) for name in sorted(module.families)
+        FamilyUnit(name=name, flags=_operator_flags(units)) for name in operator_files(module.families)
     )
     files = {n: text for n, text in TEXTS.items() if not n.endswith(".txt") and n not in unused}
     if is_native:
