@@ -10,8 +10,8 @@ import torch
 import cpp_wrapper
 from cpp_wrapper import CppOptions, EmitError
 from cpp_wrapper._compat import torch_include_dirs, torch_version
-from cpp_wrapper.sources.scope import TEXTS
 from cpp_wrapper.sources.shims import c_signature, c_types, shim_table
+from cpp_wrapper.sources.texts import TEXTS
 from tests.cpp.cpp_case import artifact_of_text
 from wrapper_ir import ir
 

@@ -12,7 +12,6 @@ from cpp_wrapper.sources.arguments import enumeration, on_gpu, refused, shim_arg
 from cpp_wrapper.sources.bridge import bridge, mixes_returns, require_python, returned
 from cpp_wrapper.sources.exact import write_exactly
 from cpp_wrapper.sources.matmuls import write_matmul
-from cpp_wrapper.sources.native import native_operators
 from cpp_wrapper.sources.scalars import has_whole_scalars, keeps_meaning, tensor_overload, wide_number
 from cpp_wrapper.sources.scope import FunctionScope, ResultPath, string_text
 from cpp_wrapper.sources.shims import c_signature, c_types, is_input, parsed, shim_table, writes_arguments
@@ -45,7 +44,7 @@ def call_operator(step: steps.CallOperator, scope: FunctionScope) -> None:
             raise scope.error(
                 "CPP505", f"operator {operator.name} is called in a way that cannot be captured"
             )
-        if scope.module.is_native:
+        if scope.module.native is not None:
             raise _not_native(step, scope)
         require_python(step, scope)
         in_python = ir.ExternTag.PYTHON_ONLY in operator.tags
@@ -82,7 +81,7 @@ def start_collective(step: steps.StartCollective, scope: FunctionScope) -> None:
     on: those calls use bridges or are refused.
     """
     name = step.operator.extern.name
-    if scope.module.is_native:
+    if scope.module.native is not None:
         raise _not_native(step, scope)
     scope.module.operators[name] = step.operator.extern
     since, function, parameters = shim_table().get(name, ((0, 0), "", ""))
@@ -174,8 +173,8 @@ def _by_shim(step: steps.CallOperator, scope: FunctionScope) -> bool:
 def _declaration(step: steps.CallOperator, scope: FunctionScope) -> str:
     """Returns name and parameters of an operator's C function, without `)`; '' if it has none."""
     name = step.operator.extern.name
-    if scope.module.is_native:
-        operator = native_operators().get(name)
+    if scope.module.native is not None:
+        operator = scope.module.native.get(name)
         if operator is None:
             return ""
         scope.module.families.add(operator.family)
