@@ -92,9 +92,18 @@ def emit(file: str, target: str, output: Path, operators: tuple[str, ...], publi
     "--runtime", help="`native`: a library that needs no torch; `torch`: for AOTInductor's runners."
 )
 @click.option("--threads", help="Inside a call of a native library: `openmp` or `none`.")
+@click.option(
+    "--weights", help="`inside` the library, `beside` it, or the name of a file that libraries share."
+)
 @public_key
 def build(
-    file: str, output: Path, target: str, runtime: str | None, threads: str | None, public_key: str | None
+    file: str,
+    output: Path,
+    target: str,
+    runtime: str | None,
+    threads: str | None,
+    weights: str | None,
+    public_key: str | None,
 ) -> None:
     """Build a library from an artifact, which runs without this package."""
     from wrapper_ir import verify as check
@@ -106,7 +115,7 @@ def build(
     engine = emitter(target)
     if not isinstance(engine, BuildingEmitter):
         raise click.BadParameter(f"the emitter {target!r} builds no files", param_hint="'--to'")
-    settings = {"runtime": runtime, "threads": threads}
+    settings = {"runtime": runtime, "threads": threads, "weights": weights}
     echo(str(engine.build_file(artifact, output, {n: v for n, v in settings.items() if v is not None})))
 
 
