@@ -11,7 +11,6 @@ from pathlib import Path
 import torch
 
 import cpp_wrapper
-import wrapper_ir_native
 
 _HERE = Path(__file__).parent
 _TORCH = Path(torch.__file__).parent
@@ -62,10 +61,6 @@ def _libtorch(packages: Path) -> Parts:
     return _torch(Path(cpp_wrapper.cmake_prefix_path()) / "include")
 
 
-def _native(packages: Path) -> Parts:
-    return Parts((Path(wrapper_ir_native.include_path()),))
-
-
 def _aotinductor(packages: Path) -> Parts:
     return _torch(_TORCH / "include", _TORCH / "include/torch/csrc/api/include")
 
@@ -76,7 +71,6 @@ DRIVERS: Mapping[str, Callable[[Path], Parts]] = {
     "executorch": _executorch,
     "aotinductor": _aotinductor,
     "libtorch": _libtorch,
-    "native": _native,
 }
 
 

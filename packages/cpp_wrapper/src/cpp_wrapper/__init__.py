@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         LaunchError,
         OutputError,
     )
-    from cpp_wrapper.kernels.options import CppOptions, OperatorSource
+    from cpp_wrapper.kernels.options import CppOptions
     from cpp_wrapper.kernels.runtime import KERNEL_RUNTIME, CppKernelRuntime
     from cpp_wrapper.library.api import build, emit
     from cpp_wrapper.library.load import load, metadata
@@ -47,7 +47,6 @@ __all__ = [
     "IsaError",
     "KernelError",
     "LaunchError",
-    "OperatorSource",
     "OutputError",
     "Sources",
     "build",
@@ -72,7 +71,7 @@ _MODULES = {
         "LaunchError",
         "OutputError",
     ),
-    "kernels.options": ("CppOptions", "OperatorSource"),
+    "kernels.options": ("CppOptions",),
     "kernels.runtime": ("CppKernelRuntime", "KERNEL_RUNTIME"),
     "library.api": ("build", "emit"),
     "library.load": ("load", "metadata"),

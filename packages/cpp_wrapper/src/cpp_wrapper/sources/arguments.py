@@ -7,7 +7,7 @@ import re
 from cpp_wrapper.errors import EmitError
 from cpp_wrapper.sources.scalars import number_tensor
 from cpp_wrapper.sources.scope import FunctionScope, dtype_text
-from cpp_wrapper.sources.shims import C_TYPES, parsed
+from cpp_wrapper.sources.shims import C_TYPES, GENERATOR, parsed
 from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int
 from wrapper_ir.support.quoting import cpp_string
@@ -17,6 +17,8 @@ from wrapper_ir_lowering import steps
 def shim_argument(type: str, value: ir.Arg, scope: FunctionScope) -> list[str]:
     """Returns the texts of an argument of a schema's type: one, or two for lists and devices."""
     base, inner, is_list, optional = parsed(type)
+    if type == GENERATOR and value is None:
+        return []
     if base == "Device":
         if value is None:
             return ["nullptr", "0"]

@@ -80,7 +80,7 @@ TENSOR_OVERLOADS: Mapping[str, str] = {
 _CONVERTING = frozenset(
     {
         *("aten::addbmm", "aten::addmm.out", "aten::addmv", "aten::baddbmm.out", "aten::fill_.Scalar"),
-        *("aten::full", "aten::scatter.value_out"),
+        *("aten::full", "aten::scatter.value_out", "aten::constant_pad_nd", "prims::normal"),
     }
 )
 """Operators with a shim that convert numbers to the element type of a tensor, or of an argument."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from cpp_wrapper.sources.texts import TEXTS
+from cpp_wrapper.sources.scope import TEXTS
 from wrapper_ir import ir
 
 C_TYPES: Mapping[str, str] = {
@@ -14,6 +14,8 @@ C_TYPES: Mapping[str, str] = {
     "int": "int64_t", "SymInt": "int64_t", "Scalar": "double", "float": "double",
     "Layout": "int32_t", "MemoryFormat": "int32_t", "ScalarType": "int32_t",
 }  # fmt: skip
+GENERATOR = "Generator?"
+"""The type of arguments without a parameter: programs draw from the default generator."""
 _AGNOSTIC = "aoti_torch_aten_"
 _TYPE = re.compile(r"(\w+)(\?)?(\[\d*\])?(\?)?")
 
@@ -59,6 +61,8 @@ def c_signature(schema: ir.OpSchema) -> str:
     """
     texts = []
     for arg in sorted(schema.args, key=is_input):
+        if arg.type == GENERATOR:
+            continue
         parameters = _c_parameters(arg.type, arg.name)
         if not parameters:
             return ""
