@@ -1,19 +1,13 @@
 // Blocking and threads of matrix products; `tiles.h` has the inner kernels.
 #include "panels.h"
 
-#include "operator.h"
-
 namespace wir {
 namespace {
 
 /// Depth of a block: the panels of a tile stay in the second-level cache while the rows of `a` pass.
 constexpr int64_t kDepth = 1024;
-/// Most rows that read the panels of a matrix in rows without copying them, and rows that compute dot products.
-constexpr int64_t kUncopiedRows = 32, kDotRows = 4;
-/// Multiplications that are worth a thread.
-constexpr int64_t kThreadWork = 1 << 18;
-
-constexpr int64_t parts_of(int64_t count, int64_t size) { return (count + size - 1) / size; }
+/// Most rows of products that copy nothing of their right factor: tiles, dot products, and sums of rows.
+constexpr int64_t kUncopiedRows = 32, kDotRows = 4, kStretchRows = 1;
 
 /// A tile of the result, and the step between rows of its sums.
 struct Area {
@@ -85,7 +79,7 @@ template <class T> void multiply_rows(const Product<T>& of) {
   const int64_t width = tile_panels<T>(static_cast<int>(highest)), groups = parts_of(panels, width);
   const int64_t parts = std::max<int64_t>(1, parts_of(of.k, kDepth)), depth = parts_of(of.k, parts);
   const bool packed = of.layout == Layout::kPanels;
-  const bool in_place = !packed && of.b_column == 1 && of.m <= kUncopiedRows;
+  const bool in_place = !packed && !of.packer && of.b_column == 1 && of.m <= kUncopiedRows;
   Scratch scratch(packed ? 0 : depth * width * kPanel * static_cast<int64_t>(sizeof(T)));
   T* copied = scratch.as<T>();
   for (int64_t g = 0; g < groups; ++g) {
@@ -97,6 +91,9 @@ template <class T> void multiply_rows(const Product<T>& of) {
         multiply_block(of, block, of.b + first * kPanel * of.k + block.begin * kPanel, of.k * kPanel, kPanel);
       } else if (in_place && block.columns == block.panels * kPanel) {
         multiply_block(of, block, of.b + block.begin * of.b_row + block.column, kPanel, of.b_row);
+      } else if (of.packer) {
+        of.packer(of, block.begin, of.first_column + block.column, block.depth, block.columns, copied);
+        multiply_block(of, block, copied, block.depth * kPanel, kPanel);
       } else {
         const T* from = of.b + block.begin * of.b_row + block.column * of.b_column;
         pack_panels(from, of.b_row, of.b_column, block.depth, block.columns, copied);
@@ -148,53 +145,51 @@ template <class T> void multiply_dots(const Product<T>& of) {
   if (of.relu) apply_relu(of.c, of.c_row, of.m, of.n);
 }
 
-/// Moves a 4 x 4 block of floats from columns to rows of a panel.
-void transpose4(const float* from, int64_t step, float* to) {
-  typedef float Four __attribute__((vector_size(16), aligned(4), may_alias));
-  typedef int32_t Index __attribute__((vector_size(16)));
-  const auto load = [&](int i) { return *reinterpret_cast<const Four*>(from + i * step); };
-  const Four a = load(0), b = load(1), c = load(2), d = load(3);
-  const Four ab = __builtin_shuffle(a, b, Index{0, 4, 1, 5}), cd = __builtin_shuffle(c, d, Index{0, 4, 1, 5});
-  const Four ef = __builtin_shuffle(a, b, Index{2, 6, 3, 7}), gh = __builtin_shuffle(c, d, Index{2, 6, 3, 7});
-  const auto store = [&](int i, Four value) { *reinterpret_cast<Four*>(to + i * kPanel) = value; };
-  store(0, __builtin_shuffle(ab, cd, Index{0, 1, 4, 5}));
-  store(1, __builtin_shuffle(ab, cd, Index{2, 3, 6, 7}));
-  store(2, __builtin_shuffle(ef, gh, Index{0, 1, 4, 5}));
-  store(3, __builtin_shuffle(ef, gh, Index{2, 3, 6, 7}));
+/// Adds four rows of `b`, times a factor each, to the sums of their columns.
+template <class T> void add_rows(const T* b, int64_t step, const T* factors, int64_t columns, T* sums) {
+  int64_t j = 0;
+  for (; j + kLanes<T> <= columns; j += kLanes<T>) {
+    Lanes<T>& sum = *reinterpret_cast<Lanes<T>*>(sums + j);
+    Lanes<T> next = sum;
+#pragma GCC unroll 4
+    for (int p = 0; p < 4; ++p) {
+      next = multiply_add(factors[p], *reinterpret_cast<const Lanes<T>*>(b + p * step + j), next);
+    }
+    sum = next;
+  }
+  for (; j < columns; ++j) {
+    for (int p = 0; p < 4; ++p) sums[j] += factors[p] * b[p * step + j];
+  }
 }
 
-/// Packs one panel of `columns` valid columns.
-template <class T> void pack_panel(const T* b, int64_t b_row, int64_t b_column, int64_t k, int64_t columns, T* to) {
-  int64_t p = 0;
-  if (columns == kPanel && b_column == 1) {
-    for (; p < k; ++p) std::memcpy(to + p * kPanel, b + p * b_row, kPanel * sizeof(T));
-  }
-  if constexpr (std::is_same_v<T, float>) {
-    if (columns == kPanel && b_row == 1) {
-      for (; p + 4 <= k; p += 4) {
-        for (int64_t j = 0; j < kPanel; j += 4) transpose4(b + j * b_column + p, b_column, to + p * kPanel + j);
+/// Computes a product of few rows with a matrix whose rows are contiguous: it is read once, in order, for a stretch of columns.
+template <class T> void multiply_stretches(const Product<T>& of) {
+  constexpr int64_t kStretch = 8192 / sizeof(T);
+  alignas(64) T sums[kStretch];
+  for (int64_t column = 0; column < of.n; column += kStretch) {
+    const int64_t columns = std::min(kStretch, of.n - column);
+    for (int64_t i = 0; i < of.m; ++i) {
+      const T *factors = of.a + i * of.a_row, *b = of.b + column;
+      std::fill_n(sums, columns, T{0});
+      int64_t p = 0;
+      for (; p + 4 <= of.k; p += 4) add_rows(b + p * of.b_row, of.b_row, factors + p, columns, sums);
+      for (; p < of.k; ++p) {
+        for (int64_t j = 0; j < columns; ++j) sums[j] += factors[p] * b[p * of.b_row + j];
       }
+      finish(of, sums, {i, column, 1, columns, columns}, true);
     }
   }
-  for (; p < k; ++p) {
-    for (int64_t j = 0; j < columns; ++j) to[p * kPanel + j] = b[p * b_row + j * b_column];
-    for (int64_t j = columns; j < kPanel; ++j) to[p * kPanel + j] = T{0};
-  }
+  if (of.relu) apply_relu(of.c, of.c_row, of.m, of.n);
 }
 
 }  // namespace
 
-template <class T> void pack_panels(const T* b, int64_t b_row, int64_t b_column, int64_t k, int64_t n, T* packed) {
-  for (int64_t j = 0; j < n; j += kPanel) {
-    pack_panel(b + j * b_column, b_row, b_column, k, std::min(kPanel, n - j), packed + j * k);
-  }
-}
-
 template <class T> void multiply(const Product<T>& of) {
   if (of.m <= 0 || of.n <= 0) return;
-  const bool is_strided = of.layout == Layout::kStrided;
   if (of.a_column == 1 || of.k <= 1) {
-    if (is_strided && of.b_row == 1 && of.m <= kDotRows && of.k >= 4 * kLanes<T>) return multiply_dots(of);
+    const bool may_stay = of.layout == Layout::kStrided && !of.packer;
+    if (may_stay && of.b_row == 1 && of.m <= kDotRows && of.k >= 4 * kLanes<T>) return multiply_dots(of);
+    if (may_stay && of.b_column == 1 && of.m <= kStretchRows && of.n >= 4 * kPanel) return multiply_stretches(of);
     return multiply_rows(of);
   }
   // Rows of `a` that are not contiguous are copied, as many as stay in the second-level cache.
@@ -213,34 +208,19 @@ template <class T> void multiply(const Product<T>& of) {
 }
 
 template <class T> void multiply_parallel(const Product<T>& of) {
-#ifdef _OPENMP
   const int64_t panels = parts_of(of.n, kPanel), tiles = parts_of(of.m, tile_rows<T>());
-  const int64_t threads = omp_in_parallel() ? 1 : omp_get_max_threads(), work = of.m * of.n * std::max<int64_t>(of.k, 1);
-  if (threads > 1 && work >= 2 * kThreadWork) {
-    const auto longest = [&](int64_t count) { return parts_of(count, threads) * threads; };
-    const bool by_columns = longest(panels) * tiles <= longest(tiles) * panels;
-    const int64_t count = by_columns ? panels : tiles;
-    parallel_for(count, std::max<int64_t>(1, kThreadWork * count / work), [&](int64_t begin, int64_t end) {
-      Product<T> part = of;
-      if (by_columns) {
-        const int64_t column = begin * kPanel;
-        part.n = std::min(of.n, end * kPanel) - column, part.c += column;
-        part.b += of.layout == Layout::kPanels ? column * of.k : column * of.b_column;
-        if (of.bias) part.bias += column;
-      } else {
-        const int64_t row = of.m * begin / tiles;
-        part.m = of.m * end / tiles - row, part.a += row * of.a_row, part.c += row * of.c_row;
-      }
-      multiply(part);
-    });
-    return;
-  }
-#endif
-  multiply(of);
+  split_product(panels, tiles, of.m * of.n * of.k, [&](const ProductPart& at) {
+    const int64_t column = at.first_panel * kPanel, row = of.m * at.first_tile / tiles;
+    Product<T> part = of;
+    part.m = of.m * at.last_tile / tiles - row, part.n = std::min(of.n, at.last_panel * kPanel) - column;
+    part.a += row * of.a_row, part.c += row * of.c_row + column, part.first_column += column;
+    if (!of.packer) part.b += of.layout == Layout::kPanels ? column * of.k : column * of.b_column;
+    if (of.bias) part.bias += column;
+    multiply(part);
+  });
 }
 
 #define WIR_PRODUCTS_OF(T)                                                                                        \
-  template void pack_panels<T>(const T*, int64_t, int64_t, int64_t, int64_t, T*);                                 \
   template void multiply<T>(const Product<T>&);                                                                   \
   template void multiply_parallel<T>(const Product<T>&);
 WIR_PRODUCTS_OF(float)

@@ -1,34 +1,36 @@
 // Matrix products over plain pointers, for operators of this library.
 #pragma once
-#include "tiles.h"
+#include "operator.h"
+#include "packers.h"
 
 namespace wir {
 
-/// Layout of the right factor of a product.
-enum class Layout : uint8_t { kStrided, kPanels };
+constexpr int64_t parts_of(int64_t count, int64_t size) { return (count + size - 1) / size; }
 
-/// The product c = beta * c + bias + alpha * a @ b, of an m x k and a k x n matrix. Steps are in elements.
-/// Rows of `c` are contiguous, and `c` overlaps no other operand. With beta = 0, `c` is not read.
-template <class T> struct Product {
-  int64_t m, n, k;
-  const T* a;
-  int64_t a_row, a_column;
-  const T* b;
-  int64_t b_row, b_column;  // kStrided only
-  T* c;
-  int64_t c_row;
-  Layout layout = Layout::kStrided;
-  const T* bias = nullptr;  // n numbers
-  T alpha = 1, beta = 0;
-  bool relu = false;
+/// A thread's part of a product: panels of columns, and tiles of rows.
+struct ProductPart {
+  int64_t first_panel, last_panel, first_tile, last_tile;
 };
+/// Calls `body` for parts of a product of `work` multiplications, on the threads of OpenMP if that pays.
+template <class Body> void split_product(int64_t panels, int64_t tiles, int64_t work, const Body& body) {
+#ifdef _OPENMP
+  constexpr int64_t kThreadWork = 1 << 18;
+  const int64_t threads = omp_in_parallel() ? 1 : omp_get_max_threads();
+  if (threads > 1 && work >= 2 * kThreadWork) {
+    const auto longest = [&](int64_t count) { return parts_of(count, threads) * threads; };
+    const bool by_panels = longest(panels) * tiles <= longest(tiles) * panels;
+    const int64_t count = by_panels ? panels : tiles;
+    parallel_for(count, std::max<int64_t>(1, kThreadWork * count / work), [&](int64_t begin, int64_t end) {
+      body(by_panels ? ProductPart{begin, end, 0, tiles} : ProductPart{0, panels, begin, end});
+    });
+    return;
+  }
+#endif
+  static_cast<void>(work);
+  body(ProductPart{0, panels, 0, tiles});
+}
 
-/// Numbers of a packed matrix of `k` rows and `n` columns.
-constexpr int64_t packed_count(int64_t k, int64_t n) { return (n + kPanel - 1) / kPanel * kPanel * k; }
-/// Packs a matrix, into `packed_count(k, n)` numbers.
-template <class T> void pack_panels(const T* b, int64_t b_row, int64_t b_column, int64_t k, int64_t n, T* packed);
-
-/// Computes a product on the calling thread. T: float, double, int32_t, int64_t (modulo 2^bits).
+/// Computes a product on the calling thread. T: float, double, uint32_t, uint64_t.
 template <class T> void multiply(const Product<T>& product);
 /// Computes a product on the threads of OpenMP if it is large enough and no parallel region is active.
 template <class T> void multiply_parallel(const Product<T>& product);

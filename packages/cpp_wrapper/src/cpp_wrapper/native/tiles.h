@@ -33,8 +33,9 @@ template <class T> constexpr int kPanelVectors = static_cast<int>(kPanel) / kLan
 /// A vector at any address.
 template <class T> using Lanes __attribute__((vector_size(kVectorBytes), aligned(alignof(T)), may_alias)) = T;
 
-/// Panels of a tile with a number of rows: at most four.
+/// Panels of a tile with a number of rows: at most four, one of other types than float.
 template <class T> constexpr int tile_panels(int rows) {
+  if (!std::is_same_v<T, float>) return 1;
   const int panels = kTileVectors / (rows * kPanelVectors<T>);
   return panels > 4 ? 4 : panels < 1 ? 1 : panels;
 }

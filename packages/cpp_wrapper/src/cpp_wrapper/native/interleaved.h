@@ -1,0 +1,222 @@
+// Inner kernels over panels whose rows are interleaved: two of 16 bits, or four of 8 bits, in each 32-bit word.
+#pragma once
+#include "panels.h"
+
+namespace wir {
+namespace {  // each file has its own, as in tiles.h
+
+/// Operands of a tile. Rows of `a` are contiguous, `a_step` bytes apart. A row of a panel has 16 words; `rest` numbers of the one
+/// after `words` belong to the matrix. The tile is stored in `sums`, with a step of all its columns.
+struct InterleavedTile {
+  const unsigned char* a;
+  int64_t a_step;
+  const uint32_t* b;
+  int64_t panel_step, words, rest;
+  void* sums;
+};
+using InterleavedKernel = void (*)(const InterleavedTile&);
+
+inline Lanes<float> as_floats(Lanes<uint32_t> bits) { return (Lanes<float>)bits; }
+
+/// Factors and words of a kind of products: float by bfloat16.
+struct BFloatPairs {
+  using Sum = float;
+  using Factor = float;
+  static constexpr int kRows = 2;
+  static Lanes<float> row(Lanes<uint32_t> words, int index) { return as_floats(index == 0 ? words << 16 : words & 0xFFFF0000u); }
+};
+
+/// Float by half.
+struct HalfPairs {
+  using Sum = float;
+  using Factor = float;
+  static constexpr int kRows = 2;
+  static Lanes<float> row(Lanes<uint32_t> words, int index) {
+    typedef uint16_t Bits __attribute__((vector_size(kVectorBytes / 2)));
+    const Bits bits = __builtin_convertvector(index == 0 ? words & 0xFFFFu : words >> 16, Bits);
+#if defined(__AVX512F__)
+    return (Lanes<float>)_mm512_maskz_cvtph_ps(0xFFFF, (__m256i)bits);
+#elif defined(__F16C__) && defined(__AVX2__)
+    return (Lanes<float>)_mm256_cvtph_ps((__m128i)bits);
+#else
+    Lanes<float> result;
+    for (int i = 0; i < kLanes<float>; ++i) {
+      const uint16_t one = bits[i];
+      Half value;
+      std::memcpy(&value, &one, sizeof value);
+      result[i] = static_cast<float>(value);
+    }
+    return result;
+#endif
+  }
+};
+
+inline Lanes<int32_t> signed_bytes(Lanes<uint32_t> words, int index) {
+  return (Lanes<int32_t>)(words << (24 - 8 * index)) >> 24;
+}
+
+/// Float by int8.
+struct FloatQuads {
+  using Sum = float;
+  using Factor = float;
+  static constexpr int kRows = 4;
+  static Lanes<float> row(Lanes<uint32_t> words, int index) {
+    return __builtin_convertvector(signed_bytes(words, index), Lanes<float>);
+  }
+};
+
+/// Uint8 by int8.
+struct ByteQuads {
+  using Sum = uint32_t;
+  using Factor = uint8_t;
+  static constexpr int kRows = 4;
+  static Lanes<uint32_t> row(Lanes<uint32_t> words, int index) { return (Lanes<uint32_t>)signed_bytes(words, index); }
+};
+
+template <class Kind, int kTileHeight, int kPanels> void compute_interleaved(const InterleavedTile& t) {
+  using Sum = typename Kind::Sum;
+  using Factor = typename Kind::Factor;
+  constexpr int kWidth = kPanels * kPanelVectors<Sum>;
+  Lanes<Sum> sums[kTileHeight][kWidth] = {};
+  const unsigned char* a = t.a;
+  const uint32_t* b = t.b;
+  const auto add = [&](int index) __attribute__((always_inline)) {
+    Lanes<Sum> row[kWidth];
+#pragma GCC unroll 32
+    for (int j = 0; j < kWidth; ++j) {
+      const uint32_t* from = b + j / kPanelVectors<Sum> * t.panel_step + j % kPanelVectors<Sum> * kLanes<Sum>;
+      row[j] = Kind::row(*reinterpret_cast<const Lanes<uint32_t>*>(from), index);
+    }
+#pragma GCC unroll 32
+    for (int i = 0; i < kTileHeight; ++i) {
+      const Sum factor = reinterpret_cast<const Factor*>(a + i * t.a_step)[index];
+#pragma GCC unroll 32
+      for (int j = 0; j < kWidth; ++j) sums[i][j] = multiply_add(factor, row[j], sums[i][j]);
+    }
+  };
+  for (int64_t p = t.words; p > 0; --p) {
+#pragma GCC unroll 4
+    for (int index = 0; index < Kind::kRows; ++index) add(index);
+    a += Kind::kRows * sizeof(Factor), b += kPanel;
+  }
+  for (int index = 0; index < t.rest; ++index) add(index);
+  for (int i = 0; i < kTileHeight; ++i) {
+    for (int j = 0; j < kWidth; ++j) {
+      *reinterpret_cast<Lanes<Sum>*>(static_cast<Sum*>(t.sums) + i * kPanels * kPanel + j * kLanes<Sum>) = sums[i][j];
+    }
+  }
+}
+
+#if defined(__AVX512F__)
+#define WIR_HAS_DOTS 1
+/// Instructions that not all processors of the level have: bfloat16 by bfloat16, and uint8 by int8. Rows of `a` are padded to
+/// whole words. Assembly, since the compiler has the instructions only for a higher level.
+struct BFloatDots {
+  using Sum = float;
+  static bool is_supported() { return __builtin_cpu_supports("avx512bf16"); }
+  static void add(Lanes<float>& sum, Lanes<uint32_t> factor, Lanes<uint32_t> row) {
+    asm("vdpbf16ps\t%2, %1, %0" : "+v"(sum) : "v"(factor), "v"(row));
+  }
+};
+struct ByteDots {
+  using Sum = uint32_t;
+  static bool is_supported() { return __builtin_cpu_supports("avx512vnni"); }
+  static void add(Lanes<uint32_t>& sum, Lanes<uint32_t> factor, Lanes<uint32_t> row) {
+    asm("vpdpbusd\t%2, %1, %0" : "+v"(sum) : "v"(factor), "v"(row));
+  }
+};
+template <class Kind> constexpr bool is_dots = std::is_same_v<Kind, BFloatDots> || std::is_same_v<Kind, ByteDots>;
+
+template <class Kind, int kTileHeight, int kPanels> void compute_dots(const InterleavedTile& t) {
+  using Sum = typename Kind::Sum;
+  Lanes<Sum> sums[kTileHeight][kPanels] = {};
+  const unsigned char* a = t.a;
+  const uint32_t* b = t.b;
+  for (int64_t p = t.words + (t.rest > 0); p > 0; --p) {
+    Lanes<uint32_t> row[kPanels];
+#pragma GCC unroll 32
+    for (int j = 0; j < kPanels; ++j) row[j] = *reinterpret_cast<const Lanes<uint32_t>*>(b + j * t.panel_step);
+#pragma GCC unroll 32
+    for (int i = 0; i < kTileHeight; ++i) {
+      int32_t word;
+      std::memcpy(&word, a + i * t.a_step, sizeof word);
+      const auto factor = (Lanes<uint32_t>)_mm512_set1_epi32(word);
+#pragma GCC unroll 32
+      for (int j = 0; j < kPanels; ++j) Kind::add(sums[i][j], factor, row[j]);
+    }
+    a += 4, b += kPanel;
+  }
+#pragma GCC unroll 32
+  for (int i = 0; i < kTileHeight; ++i) {
+#pragma GCC unroll 32
+    for (int j = 0; j < kPanels; ++j) {
+      *reinterpret_cast<Lanes<Sum>*>(static_cast<Sum*>(t.sums) + (i * kPanels + j) * kPanel) = sums[i][j];
+    }
+  }
+}
+#else
+template <class Kind> constexpr bool is_dots = false;
+template <class Kind, int kTileHeight, int kPanels> void compute_dots(const InterleavedTile&) {}
+#endif
+
+/// Kernels of a kind by rows and panels, both counted from one.
+template <class Kind> struct InterleavedKernels {
+  InterleavedKernel by_size[kTileRows][4] = {};
+  constexpr InterleavedKernels() { add(std::make_integer_sequence<int, tile_rows<float>() * 4>()); }
+
+ private:
+  template <int... kIndices> constexpr void add(std::integer_sequence<int, kIndices...>) {
+    (add_one<kIndices / 4 + 1, kIndices % 4 + 1>(), ...);
+  }
+  template <int kRows, int kPanels> constexpr void add_one() {
+    if constexpr (kPanels > tile_panels<float>(kRows)) {
+      return;
+    } else if constexpr (is_dots<Kind>) {
+      by_size[kRows - 1][kPanels - 1] = compute_dots<Kind, kRows, kPanels>;
+    } else {
+      by_size[kRows - 1][kPanels - 1] = compute_interleaved<Kind, kRows, kPanels>;
+    }
+  }
+};
+template <class Kind> constexpr InterleavedKernels<Kind> kInterleavedKernels;
+
+/// A tile of sums, with `step` numbers a row.
+template <class Sum> struct SumsTile {
+  int64_t row, column, rows, columns;
+  const Sum* sums;
+  int64_t step;
+};
+
+/// A product with interleaved panels.
+struct InterleavedProduct {
+  int64_t m, n, k;
+  const unsigned char* a;
+  int64_t a_step;  // bytes
+  const uint32_t* b;
+};
+
+/// Computes a product; `finish` receives its tiles, as `SumsTile`. `group`: rows of a word.
+template <class Kind, class Finish>
+void multiply_interleaved(const InterleavedProduct& of, int64_t group, const Finish& finish) {
+  const int64_t panels = parts_of(of.n, kPanel), tiles = parts_of(of.m, tile_rows<float>()), words = parts_of(of.k, group);
+  const int64_t width = tile_panels<float>(static_cast<int>(parts_of(of.m, std::max<int64_t>(tiles, 1))));
+  split_product(panels, tiles, of.m * of.n * of.k, [&](const ProductPart& part) {
+    alignas(64) typename Kind::Sum sums[kTileRows * 4 * kPanel];
+    InterleavedTile tile{nullptr, of.a_step, nullptr, words * kPanel, of.k / group, of.k % group, sums};
+    const int64_t count = part.last_panel - part.first_panel, groups = parts_of(count, width);
+    for (int64_t g = 0; g < groups; ++g) {
+      const int64_t first = part.first_panel + count * g / groups, end = part.first_panel + count * (g + 1) / groups;
+      const int64_t column = first * kPanel, columns = std::min(of.n, end * kPanel) - column;
+      tile.b = of.b + first * words * kPanel;
+      for (int64_t i = part.first_tile; i < part.last_tile; ++i) {
+        const int64_t row = of.m * i / tiles, rows = of.m * (i + 1) / tiles - row;
+        tile.a = of.a + row * of.a_step;
+        kInterleavedKernels<Kind>.by_size[rows - 1][end - first - 1](tile);
+        finish(SumsTile<typename Kind::Sum>{row, column, rows, columns, sums, (end - first) * kPanel});
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace wir
