@@ -10,8 +10,8 @@ import torch
 import cpp_wrapper
 from cpp_wrapper import CppOptions, EmitError
 from cpp_wrapper._compat import torch_include_dirs, torch_version
-from cpp_wrapper.sources.scope import TEXTS
 from cpp_wrapper.sources.shims import c_signature, c_types, shim_table
+from cpp_wrapper.sources.texts import TEXTS
 from tests.cpp.cpp_case import artifact_of_text
 from wrapper_ir import ir
 
@@ -102,6 +102,7 @@ REFUSED = {
     "negative": ("  %y = call aten::pow.Tensor_Scalar(%i, -1) : i64[4]\n  return %y", "CPP502", "Scalar"),
     "mixed": ("  %y = call aten::mul.Tensor(1, 2) : i64[]\n  return %y", "CPP502", "no tensor means the same"),
     "python": ("  %y = call mine::op(%x) : f32[4]\n  return %y", "CPP502", "exists in Python only"),
+    "native": ("  call wrapper_ir::packed_addmm.out(none, %x, %x, 4, out=%x)\n  return %x", "CPP502", "native runtime"),
     "returns": ("  %y = call mine::two(%x) : results\n  return %x", "CPP502", "it returns str"),
     "reversed": ("  %y = call mine::pair(%x) : results\n  return %x", "CPP502", "reads returned (Tensor, int) in reverse"),
     "pinned": ("  %y.s = alloc_storage 16 pinned\n  free %y.s\n  return %x", "CPP503", "plain memory"),
@@ -114,6 +115,7 @@ extern "aten::addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar val
 extern "aten::mul.Tensor(Tensor self, Tensor other) -> Tensor"
 extern "aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor"
 extern "mine::op(Tensor self) -> Tensor" tags(python_only)
+extern "wrapper_ir::packed_addmm.out(Tensor? bias, Tensor mat1, Tensor packed, SymInt columns, *, Tensor(a!) out) -> Tensor(a!)"
 extern "mine::two(Tensor self) -> (Tensor, str)"
 extern "mine::pair(Tensor self) -> (Tensor, int)"
 kernel foreign @mine runtime "mine" (read f32* x) {{{

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 import cpp_wrapper
-from cpp_wrapper.sources.native import with_helpers
+from cpp_wrapper.sources.native import operator_files
 from cpp_wrapper.sources.shims import c_signature, is_input, parsed, writes_arguments
 from wrapper_ir import ir
 
@@ -279,8 +279,8 @@ def build_operators(families: tuple[str, ...], folder: str, options: tuple[str, 
                 text = path.read_bytes()
                 if not (build / path.name).exists() or (build / path.name).read_bytes() != text:
                     (build / path.name).write_bytes(text)
-    names = ("calls", "memory", "numbers", *with_helpers(families))
-    objects = [_compile(build / f"{name}.cpp", build, options) for name in names]
+    names = ("calls.cpp", "memory.cpp", "numbers.cpp", *operator_files(families, ()))
+    objects = [_compile(build / name, build, options) for name in names]
     library = build / f"operators-{hashlib.sha256(' '.join(map(str, objects)).encode()).hexdigest()[:16]}.so"
     if not library.exists():
         subprocess.run([_compiler(), "-shared", *options, "-o", str(library), *map(str, objects)], check=True)

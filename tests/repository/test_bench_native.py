@@ -13,10 +13,11 @@ from torch import nn
 from tools.bench.native.checks import proportional_kilobytes
 from tools.bench.native.environment import VERSIONS, export_environment, install, requirements
 from tools.bench.native.exports import write_case
-from tools.bench.native.figures import MIB, beyond_weights, geometric_mean, is_right, over_best
+from tools.bench.native.figures import MIB, TOLERANCES, beyond_weights, geometric_mean, is_right, over_best
+from tools.bench.native.forms import make
 from tools.bench.native.models import MODELS, BenchModel
 from tools.bench.native.processes import Command, Server, parse_answer, run_driver
-from tools.bench.native.sides import SIDES, Side, shipped_bytes
+from tools.bench.native.sides import SIDES, Side, reason, shipped_bytes
 
 _SOURCES = Path("tools/bench/native").resolve()
 
@@ -72,6 +73,21 @@ def test_every_side_has_a_driver() -> None:
         (_SOURCES / f"{side.driver}.cpp").is_file() for side in SIDES.values() if side.driver != "native"
     )
     assert len({entry.title for entry in MODELS.values()}) == len(MODELS)
+
+
+def test_why_an_export_failed() -> None:
+    log = "Traceback:\n  File\ncpp_wrapper.errors.EmitError: [CPP502] lacks it\n  hint: none\n"
+    assert reason(log) == "EmitError: [CPP502] lacks it"
+    assert reason("Killed\n") == ""
+
+
+def test_a_model_in_bfloat16() -> None:
+    plain, inside = make("mlp"), make("mlp.bf16")
+    (want,), (found,) = plain.module(*plain.args), inside.module(*inside.args)
+    assert found.dtype == torch.float32
+    assert {p.dtype for p in inside.module.parameters()} == {torch.bfloat16}
+    assert is_right((want - found).abs().max().item(), want.abs().max().item(), TOLERANCES["bf16"])
+    assert make("mlp.bf16", in_form=False).args[0].dtype == torch.float32
 
 
 class Sum(nn.Module):

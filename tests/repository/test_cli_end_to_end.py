@@ -57,6 +57,10 @@ def test_capture_to_run(tmp_path: Path) -> None:
         run = wir("run", "checked.wir", "--with", engine, "--hint", f"{symbol}=16", cwd=tmp_path)
         assert "tensor [16, 8]" in run
     wir("run", "checked.wir", "--hint", "nonsense=3", cwd=tmp_path, status=2)
+    native = Path(wir("build", "m.wir", "-o", "m.so", "--runtime", "native", cwd=tmp_path).strip())
+    assert (tmp_path / native).stat().st_size < 1_000_000
+    wir("build", "m.wir", "-o", "other.so", "--runtime", "jax", cwd=tmp_path, status=2)
+    assert not (tmp_path / "other.so").exists()
     files = wir("emit", "m.wir", "--to", "python", "-o", "out", cwd=tmp_path).splitlines()
     main = Path(files[0]) if Path(files[0]).is_absolute() else tmp_path / files[0]
     done = subprocess.run(

@@ -1,7 +1,7 @@
 """Our libraries against other runtimes for CPUs, in one run, all in C++: calls, the start of a process, memory.
 
-Usage: `python -m tools.bench.bench_native [--write] [--rounds N] [--models mlp,gpt ...] [--threads 1,2]
-[--folder F] [--keep] [calls start threads ...]`. Prints tables with ratios; `--write` also writes
+Usage: `python -m tools.bench.bench_native [--write] [--rounds N] [--models mlp,gpt ...]
+[--folder F] [--keep] [calls calls2 start ...]`. Prints tables with ratios; `--write` also writes
 `docs/benchmarks/native.md`, prediction first. Everything that it needs it makes in the folder: the runtimes
 (`pip install --target`, fixed versions), exports of each model, and the drivers. A later run finds them there;
 `--keep` also keeps our own exports. Processes are pinned, and asked in turn.
@@ -19,10 +19,10 @@ import torch
 
 from tools.bench.native.checks import checks
 from tools.bench.native.environment import VERSIONS
-from tools.bench.native.figures import MIB, beyond_weights, geometric_mean, is_right, over_best
+from tools.bench.native.figures import MIB, TOLERANCES, beyond_weights, geometric_mean, is_right, over_best
 from tools.bench.native.models import MODELS
 from tools.bench.native.processes import Command, Server, run_driver
-from tools.bench.native.sides import LIBTORCH, NATIVE, SIDES, Workshop, shipped_bytes, sides
+from tools.bench.native.sides import FORM_SIDES, LIBTORCH, NATIVE, SIDES, Workshop, shipped_bytes
 from tools.bench.pages import command_line, page, publish, section_of, table
 from tools.bench.timing import alternate
 
@@ -47,6 +47,8 @@ its results are compared with eager's. Then all sides of a model are asked in tu
 its best round. With one thread the clock is the process's own, without what other processes take; with two it is the wall's. A
 ratio is the time of ours over that of the best of all other sides in the table."""
 
+_NARROW = ("mlp", "gpt", "bert", "minilm", "minilm_batch", "gpt2_step")
+"""Models that are also measured in other forms."""
 _SLICE = 5_000_000
 """Nanoseconds of a round of calls."""
 
@@ -71,6 +73,7 @@ def _ratio(value: float) -> str:
 
 def _checked(servers: Mapping[str, Server], notes: list[str], name: str) -> dict[str, Server]:
     """Those that agree with eager; the others are noted."""
+    tolerance = TOLERANCES[name.partition(".")[2]]
     right = dict[str, Server]()
     for title, server in servers.items():
         try:
@@ -78,7 +81,7 @@ def _checked(servers: Mapping[str, Server], notes: list[str], name: str) -> dict
         except RuntimeError as error:
             notes.append(f"{name}, {title}: {str(error).strip().splitlines()[-1]}")
             continue
-        if is_right(found["difference"], found["magnitude"]):
+        if is_right(found["difference"], found["magnitude"], tolerance):
             right[title] = server
         else:
             notes.append(f"{name}, {title}: differs from eager by {found['difference']:.1e}")
@@ -102,13 +105,14 @@ def _call_times(
     }
 
 
-def calls(workshop: Workshop, models: Sequence[str], rounds: int, threads: int) -> str:
+def calls(workshop: Workshop, models: Sequence[str], rounds: int, threads: int, form: str = "") -> str:
     """A table of all sides, a row a model, and the geometric means."""
-    wanted = sides()
+    wanted = FORM_SIDES[form] if form else SIDES
     own = [title for title in (LIBTORCH, NATIVE) if title in wanted]
     rows, notes = list[list[str]](), list[str]()
     ratios: dict[str, list[float]] = {title: [] for title in own}
-    for name in models:
+    for base in models:
+        name = f"{base}.{form}" if form else base
         prepared = workshop.prepare(name, wanted)
         notes += [f"{name}, {title}: {why}" for title, why in prepared.missing.items()]
         times = _call_times(prepared.commands, threads, rounds, notes, name)
@@ -117,9 +121,12 @@ def calls(workshop: Workshop, models: Sequence[str], rounds: int, threads: int) 
         for title, ratio in found.items():
             ratios[title] += [] if math.isnan(ratio) else [ratio]
         cells = [_us(times.get(title, math.nan)) for title in wanted]
-        rows.append([MODELS[name].title, *cells, *(_ratio(ratio) for ratio in found.values())])
+        rows.append([MODELS[base].title, *cells, *(_ratio(ratio) for ratio in found.values())])
         print(" | ".join(rows[-1]), flush=True)
-    means = [f"{_ratio(geometric_mean(ratios[title]))} (to {_ratio(max(ratios[title]))})" for title in own]
+    means = [
+        f"{_ratio(geometric_mean(ratios[title]))} (to {_ratio(max(ratios[title], default=math.nan))})"
+        for title in own
+    ]
     rows.append(["geometric mean (to the largest)", *("" for _ in wanted), *means])
     headers = ("model", *(f"{title}, us" for title in wanted), *(f"{title}: ratio" for title in own))
     listed = "".join(f"\n- {note}" for note in notes)
@@ -131,7 +138,7 @@ def calls(workshop: Workshop, models: Sequence[str], rounds: int, threads: int) 
 
 def start(workshop: Workshop, rounds: int, model: str = "minilm") -> str:
     """A fresh process to its first result, what is shipped, and what is resident."""
-    prepared = workshop.prepare(model, sides())
+    prepared = workshop.prepare(model, SIDES)
     answers = alternate(
         {title: partial(run_driver, command, 1, "first") for title, command in prepared.commands.items()},
         rounds + 1,
@@ -181,6 +188,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     headings = {
         "calls": "Calls on one thread",
         "calls2": "Calls on two threads",
+        "bf16": "bfloat16 on one thread",
+        "int8": "int8 weights on one thread",
         "start": "A fresh process to its first result",
         "checks": "Threads, loads and processes",
     }
@@ -188,9 +197,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     torch.set_num_threads(1)
     workshop, models = Workshop(options.folder, keep=options.keep), options.models.split(",")
+    narrow = [model for model in _NARROW if model in models]
     parts: Mapping[str, Callable[[], str]] = {
         "calls": lambda: calls(workshop, models, options.rounds, 1),
         "calls2": lambda: calls(workshop, models, options.rounds, 2),
+        "bf16": lambda: calls(workshop, narrow, options.rounds, 1, "bf16"),
+        "int8": lambda: calls(workshop, narrow, options.rounds, 1, "int8"),
         "start": lambda: start(workshop, max(3, options.rounds // 6)),
         "checks": lambda: checks(workshop),
     }

@@ -6,7 +6,7 @@ import contextlib
 from pathlib import Path
 
 from tools.bench.native.processes import Command, Server, run_driver
-from tools.bench.native.sides import LIBTORCH, NATIVE, Workshop, sides
+from tools.bench.native.sides import LIBTORCH, NATIVE, SIDES, Workshop
 from tools.bench.pages import table
 
 _THREADS, _CALLS, _LOADS, _PROCESSES = 8, 10_000, 1_000, 8
@@ -40,7 +40,7 @@ def _shared(command: Command) -> str:
 def checks(workshop: Workshop) -> str:
     """A table of our sides."""
     rows = list[tuple[str, str, str, str]]()
-    wanted = {title: side for title, side in sides().items() if title in (LIBTORCH, NATIVE)}
+    wanted = {title: side for title, side in SIDES.items() if title in (LIBTORCH, NATIVE)}
     for model, loads in (("mlp", _LOADS), ("minilm", _LOADS // 10)):
         prepared = workshop.prepare(model, wanted)
         for title, command in prepared.commands.items():

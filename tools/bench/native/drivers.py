@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 import cpp_wrapper
+import wrapper_ir_native
 
 _HERE = Path(__file__).parent
 _TORCH = Path(torch.__file__).parent
@@ -61,6 +62,10 @@ def _libtorch(packages: Path) -> Parts:
     return _torch(Path(cpp_wrapper.cmake_prefix_path()) / "include")
 
 
+def _native(packages: Path) -> Parts:
+    return Parts((Path(wrapper_ir_native.include_path()),))
+
+
 def _aotinductor(packages: Path) -> Parts:
     return _torch(_TORCH / "include", _TORCH / "include/torch/csrc/api/include")
 
@@ -71,6 +76,7 @@ DRIVERS: Mapping[str, Callable[[Path], Parts]] = {
     "executorch": _executorch,
     "aotinductor": _aotinductor,
     "libtorch": _libtorch,
+    "native": _native,
 }
 
 

@@ -1,6 +1,6 @@
 """The other runtimes, in a folder of their own: wheels of fixed versions beside the project's environment.
 
-Nothing in them replaces a package of the project: they are searched last.
+None of them is a package of the project's environment.
 """
 
 from __future__ import annotations
@@ -41,9 +41,13 @@ def install(folder: Path) -> None:
     done.write_text(wanted, encoding="utf-8")
 
 
-def export_environment(packages: Path, caches: Path) -> dict[str, str]:
-    """Variables of a process that exports: packages of `install` after the project's, caches in a folder."""
-    paths = [*map(str, sorted(ROOT.glob("packages/*/src"))), str(ROOT), str(packages)]
+def export_environment(packages: Path | None, caches: Path) -> dict[str, str]:
+    """Variables of a process that exports: with the folder of `install`, and caches in a folder."""
+    paths = [
+        *map(str, sorted(ROOT.glob("packages/*/src"))),
+        str(ROOT),
+        *([str(packages)] if packages else []),
+    ]
     return {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(paths),

@@ -6,12 +6,15 @@
 | `onnx` | `model.onnx`; weights beside it |
 | `onnxruntime` | `ort.onnx`: `model.onnx` as ONNX Runtime has optimised it on this machine |
 | `openvino` | `openvino.xml` and `.bin`, from `model.onnx` |
+| `onnxruntime_int8` | `ort.onnx`: `model.onnx` with int8 weights and activations, by ONNX Runtime's tool |
 | `executorch` | `model.pte`, lowered to XNNPACK |
+| `executorch_int8` | the same with int8 weights and activations, by its quantizer |
 | `aotinductor` | `aotinductor.pt2` |
 | `libtorch` | `libtorch.pt2`: ours, planned, with persistent buffers |
 | `native` | `native.so`: ours without torch, packed, planned |
 
-Prints a line of JSON: the seconds that it took.
+`MODEL.bf16` and `MODEL.int8` are the other forms of a model (`forms.py`); a kind that ends in `_float` exports it
+without the form. Prints a line of JSON: the seconds that it took.
 """
 
 from __future__ import annotations
@@ -29,10 +32,12 @@ import torch
 import cpp_wrapper
 import inductor_frontend
 from cpp_wrapper import CppOptions
-from tools.bench.native.models import MODELS, BenchModel
-from wrapper_ir_passes import MEMORY_PASSES, run_pipeline
+from tools.bench.native.forms import make
+from tools.bench.native.models import BenchModel
+from wrapper_ir_passes import MEMORY_PASSES, PASSES, run_on_artifact, run_pipeline
 
 _DTYPES = {torch.float32: "f32", torch.int64: "i64"}
+_WITHOUT_FORM = "_float"
 Exported = Any
 """torch.export.ExportedProgram, which torch does not type."""
 
@@ -81,6 +86,16 @@ def _onnxruntime(model: BenchModel, folder: Path) -> None:
     onnxruntime.InferenceSession(str(folder / "model.onnx"), options, providers=["CPUExecutionProvider"])
 
 
+def _onnxruntime_int8(model: BenchModel, folder: Path) -> None:
+    from onnxruntime.quantization import QuantType, quantize_dynamic  # type: ignore[import-not-found]
+
+    source = str(folder / "model.onnx")
+    options = {"MatMulConstBOnly": True}
+    quantize_dynamic(
+        source, str(folder / "ort.onnx"), weight_type=QuantType.QInt8, per_channel=True, extra_options=options
+    )
+
+
 def _openvino(model: BenchModel, folder: Path) -> None:
     import openvino  # type: ignore[import-not-found]  # as above
 
@@ -98,6 +113,25 @@ def _executorch(model: BenchModel, folder: Path) -> None:
     (folder / "model.pte").write_bytes(lowered.to_executorch().buffer)
 
 
+def _executorch_int8(model: BenchModel, folder: Path) -> None:
+    # In the benchmark's own folder of packages.
+    from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+    from executorch.backends.xnnpack.quantizer.xnnpack_quantizer import (  # type: ignore[import-not-found]
+        XNNPACKQuantizer,
+        get_symmetric_quantization_config,
+    )
+    from executorch.exir import to_edge_transform_and_lower
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e  # type: ignore[import-not-found]
+
+    quantizer = XNNPACKQuantizer()
+    quantizer.set_global(get_symmetric_quantization_config(is_per_channel=True, is_dynamic=True))
+    prepared = prepare_pt2e(_exported(model).module(), quantizer)
+    prepared(*model.args)
+    program = torch.export.export(convert_pt2e(prepared), model.args, strict=False)
+    lowered = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
+    (folder / "model.pte").write_bytes(lowered.to_executorch().buffer)
+
+
 def _aotinductor(model: BenchModel, folder: Path) -> None:
     path = str(folder / "aotinductor.pt2")
     torch._inductor.aoti_compile_and_package(_exported(model), package_path=path)
@@ -109,14 +143,26 @@ def _libtorch(model: BenchModel, folder: Path) -> None:
     cpp_wrapper.build(planned, folder / "libtorch.pt2", CppOptions(persistent_buffers=True))
 
 
+def _native(model: BenchModel, folder: Path) -> None:
+    artifact = inductor_frontend.capture(_exported(model), model.args)
+    level = torch.backends.cpu.get_cpu_capability().lower().replace("default", "generic")
+    packed = f"pack-constants{{level={level}}}," if "pack-constants" in PASSES else ""
+    planned = run_on_artifact(artifact, packed + MEMORY_PASSES)
+    options = CppOptions(runtime="native", persistent_buffers=True)
+    cpp_wrapper.build(planned, folder / "native.so", options)
+
+
 KINDS: Mapping[str, Callable[[BenchModel, Path], None]] = {
     "case": write_case,
     "onnx": _onnx,
     "onnxruntime": _onnxruntime,
+    "onnxruntime_int8": _onnxruntime_int8,
     "openvino": _openvino,
     "executorch": _executorch,
+    "executorch_int8": _executorch_int8,
     "aotinductor": _aotinductor,
     "libtorch": _libtorch,
+    "native": _native,
 }
 
 
@@ -124,11 +170,10 @@ def main(argv: list[str]) -> None:
     """Exports, and prints seconds."""
     name, kind, folder = argv
     torch.set_num_threads(1)
-    made = MODELS[name].make()
-    made.module.eval().requires_grad_(requires_grad=False)
+    made = make(name, in_form=not kind.endswith(_WITHOUT_FORM))
     begin = time.perf_counter()
     with torch.no_grad():
-        KINDS[kind](made, Path(folder))
+        KINDS[kind.removesuffix(_WITHOUT_FORM)](made, Path(folder))
     print(json.dumps({"seconds": time.perf_counter() - begin}))
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cpp_wrapper import CppOptions
 from tools.bench.native.drivers import compile_driver
 from tools.bench.native.environment import ROOT, export_environment, install
 from tools.bench.native.processes import Command
@@ -36,18 +35,28 @@ SIDES: Mapping[str, Side] = {
     LIBTORCH: Side("libtorch", ("libtorch",), ("libtorch.pt2",)),
     NATIVE: Side("native", ("native",), ("native.so",)),
 }
+FORM_SIDES: Mapping[str, Mapping[str, Side]] = {
+    "bf16": {
+        "OpenVINO": Side(
+            "openvino",
+            ("onnx_float", "openvino"),
+            ("openvino.xml", "openvino.bin"),
+            {"OPENVINO_PRECISION": "bf16"},
+        ),
+        **{title: SIDES[title] for title in ("ExecuTorch", "AOTInductor", LIBTORCH, NATIVE)},
+    },
+    "int8": {
+        "ONNX Runtime": Side("onnxruntime", ("onnx_float", "onnxruntime_int8"), ("ort.onnx",)),
+        "OpenVINO": SIDES["OpenVINO"],
+        "ExecuTorch": Side("executorch", ("executorch_int8_float",), ("model.pte",)),
+        **{title: SIDES[title] for title in ("AOTInductor", LIBTORCH, NATIVE)},
+    },
+}
+"""Sides of models in other forms, each by the way that its runtime has for it."""
+
 _OURS = ("libtorch", "native")
 """Exports that change with this repository."""
-
-
-def has_native() -> bool:
-    """Whether cpp_wrapper builds libraries without torch."""
-    return any(option.name == "runtime" for option in dataclasses.fields(CppOptions))
-
-
-def sides() -> dict[str, Side]:
-    """Those that can be measured, by title."""
-    return {title: side for title, side in SIDES.items() if title != NATIVE or has_native()}
+_WITHOUT_PACKAGES = ("case", "aotinductor", *_OURS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,10 +123,15 @@ class Workshop:
                 command, env=environment, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, check=False
             ).returncode
         if failed:
-            lines = log.read_text(encoding="utf-8").strip().splitlines()
-            return lines[-1][:300] if lines else f"it ended with {failed}"
+            return reason(log.read_text(encoding="utf-8")) or f"it ended with {failed}"
         done.touch()
         return ""
+
+
+def reason(log: str) -> str:
+    """The last line of a log that names an error, without its class's module; '' if there is none."""
+    lines = [line for line in log.splitlines() if re.match(r"[\w.]+(Error|Exception)\b", line)]
+    return re.sub(r"^[\w.]*\.", "", lines[-1])[:300] if lines else ""
 
 
 def shipped_bytes(folder: Path, side: Side, libraries: Sequence[Path], weights: int) -> int:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         LaunchError,
         OutputError,
     )
-    from cpp_wrapper.kernels.options import CppOptions
+    from cpp_wrapper.kernels.options import CppOptions, OperatorSource
     from cpp_wrapper.kernels.runtime import KERNEL_RUNTIME, CppKernelRuntime
     from cpp_wrapper.library.api import build, emit
     from cpp_wrapper.library.load import load, metadata
@@ -47,6 +47,7 @@ __all__ = [
     "IsaError",
     "KernelError",
     "LaunchError",
+    "OperatorSource",
     "OutputError",
     "Sources",
     "build",
@@ -71,7 +72,7 @@ _MODULES = {
         "LaunchError",
         "OutputError",
     ),
-    "kernels.options": ("CppOptions",),
+    "kernels.options": ("CppOptions", "OperatorSource"),
     "kernels.runtime": ("CppKernelRuntime", "KERNEL_RUNTIME"),
     "library.api": ("build", "emit"),
     "library.load": ("load", "metadata"),

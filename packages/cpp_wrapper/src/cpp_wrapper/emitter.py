@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from cpp_wrapper.errors import EmitError
-from cpp_wrapper.kernels.options import CppOptions
+from cpp_wrapper.kernels.options import CppOptions, options_from_texts
 from cpp_wrapper.library.batch import build_libraries
 from cpp_wrapper.library.build import build_library
 from cpp_wrapper.library.debug_build import relocate
@@ -98,6 +98,11 @@ class CppEmitter:
     def _elsewhere(self) -> CppOptions:
         """Options of sources, which may be built for processes without Python."""
         return replace(self.options, python_operators=False)
+
+    def build_file(self, artifact: Artifact, path: Path, settings: Mapping[str, str]) -> Path:
+        """See `wrapper_ir.plugins.protocols.BuildingEmitter`. Raises the errors of `cpp_wrapper.build`."""
+        options = options_from_texts(settings)
+        return build_library(emit_sources(artifact, None, options), path, options, self.settings)
 
     def compile(self, artifact: Artifact, guarded: ir.Guarded = ir.NOT_GUARDED) -> LoadedProgram:
         """Builds a library in the cache and loads it.

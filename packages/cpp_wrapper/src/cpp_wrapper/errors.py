@@ -29,6 +29,7 @@ A released code never changes its meaning:
 | CPP503 | EmitError    | a value, a signature or a device that a library cannot have          |
 | CPP504 | EmitError    | a kernel that is not C++                                             |
 | CPP505 | EmitError    | a program that a verifier would have refused                         |
+| CPP506 | EmitError    | an option has an unknown name or value                               |
 | CPP590 | DeviceError  | the CUDA driver is missing, too old, or finds no device              |
 | CPP591 | DeviceError  | the CUDA driver refused a call                                       |
 | CPP592 | DeviceError  | a library has no code for the device's architecture                  |

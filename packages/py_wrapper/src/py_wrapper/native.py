@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from py_wrapper import higher_order
 from wrapper_ir import ir
+from wrapper_ir.operators import native as native_operators
 from wrapper_ir.operators import symmetric as symmetric_operators
 from wrapper_ir.support.quoting import python_attribute, python_string
 from wrapper_ir_torch import HIGHER_ORDER
@@ -18,14 +19,14 @@ def overload_text(name: str) -> str:
     if namespace == HIGHER_ORDER:
         return higher_order.callee_text(operator, overload)
     text = python_attribute("torch.ops", namespace)
-    if is_symmetric(name):
+    if is_imported(name):
         text = f"{LOOK_UP}({python_string(namespace)})"
     return python_attribute(python_attribute(text, operator), overload)
 
 
-def is_symmetric(name: str) -> bool:
-    """Returns whether torch registers an operator on import of a module only, which `LOOK_UP` imports."""
-    return ir.overload_path(name)[0] == symmetric_operators.NAMESPACE
+def is_imported(name: str) -> bool:
+    """Returns whether an operator is registered on import of a module only, which `LOOK_UP` imports."""
+    return ir.overload_path(name)[0] in (symmetric_operators.NAMESPACE, native_operators.NAMESPACE)
 
 
 def short_overload(name: str) -> str:

@@ -32,6 +32,7 @@ AROUND = {
     ir.Function: f"{DECLARED}{MAIN}\n\0\n  return\n}}\n",
     ir.SymbolDef: f"\0\n{MAIN}",
     ir.Constant: f"\0\n{MAIN}",
+    ir.Packing: f"const %p : f32[4, 32, 16] \0\n{MAIN}",
     ir.ExternDef: f"\0\n{MAIN}",
     ir.Target: f"\0\n{MAIN}",
     ir.Provenance: "func @main() {\n  return #1\n}\n\nprovenance\n  #1 \0\n",

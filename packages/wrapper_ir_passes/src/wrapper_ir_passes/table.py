@@ -17,6 +17,7 @@ _CLASSES: Mapping[str, str] = {
     "lower-collectives": "collectives.lower_collectives.LowerCollectives",
     "move-arguments": "cleanup.move_arguments.MoveArguments",
     "move-device": "devices.move_device.MoveDevice",
+    "pack-constants": "packing.pack_constants.PackConstants",
     "plan-memory": "memory.plan_memory.PlanMemory",
     "profile-ranges": "debug.profile_ranges.ProfileRanges",
     "register-buffers": "collectives.register_buffers.RegisterBuffers",

@@ -18,6 +18,7 @@ from wrapper_ir_torch._compat import (
 )
 from wrapper_ir_torch.agreement import TorchGroupStore, agreement, compare_ranks, own_ranks
 from wrapper_ir_torch.collectives import FINISHED, finished_collective
+from wrapper_ir_torch.constants import with_constants
 from wrapper_ir_torch.graphs import TorchGraphs
 from wrapper_ir_torch.group_memory import SYMMETRIC_MEMORY, GroupMemory
 from wrapper_ir_torch.group_operators import EMPTY_REGISTERED, EMPTY_SYMMETRIC, signed_id
@@ -69,4 +70,5 @@ __all__ = [
     "storage_key",
     "torch_device",
     "torch_operators",
+    "with_constants",
 ]

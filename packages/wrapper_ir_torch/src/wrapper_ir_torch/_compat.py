@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch._library import simple_registry
 
+from wrapper_ir.operators import native as native_operators
 from wrapper_ir.operators import symmetric as symmetric_operators
 from wrapper_ir_runtime import ProgramGroups, TorchCaller, TorchGroups
 
@@ -178,6 +179,8 @@ def torch_operators(namespace: str) -> Any:
     if namespace == symmetric_operators.NAMESPACE and torch.distributed.is_available():
         refuse_multicast()
         importlib.import_module("torch.distributed._symmetric_memory")
+    if namespace == native_operators.NAMESPACE:
+        importlib.import_module("wrapper_ir_torch.native_operators")
     return getattr(torch.ops, namespace)  # operators are found by name
 
 

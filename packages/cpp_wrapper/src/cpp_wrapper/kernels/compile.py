@@ -58,18 +58,27 @@ def link_stub(recipe: Recipe, unit: Unit, timeout: float) -> None:
 
 
 def link_library(
-    recipe: Recipe, unit: Unit, objects: Sequence[Path], exports: Path, program: str, timeout: float
+    recipe: Recipe,
+    unit: Unit,
+    objects: Sequence[Path],
+    exports: Path,
+    program: str,
+    timeout: float,
+    *,
+    is_whole: bool = False,
 ) -> None:
     """Links objects and stubs into a library, which needs the stubs by name.
 
     `exports` is a version script. `program` is the symbol of the library's program; the linker removes code
-    that it does not reach. Raises the errors of `compile_library`.
+    that it does not reach. `is_whole`: it needs symbols of the standard libraries only.
+    Raises the errors of `compile_library`.
     """
     command = (
         recipe.toolchain.command,
         *recipe.flags,
         *("-o", str(unit.output)),
         *("-shared", f"-Wl,--version-script={exports}", "-Wl,--no-as-needed", "-Wl,--gc-sections"),
+        *(("-Wl,-z,defs",) if is_whole else ()),
         *map(str, objects),
         *(() if program == PROGRAM else (f"-Wl,--defsym={PROGRAM}={program}",)),
     )

@@ -2,7 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
+
+from cpp_wrapper.errors import EmitError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperatorSource:
+    """C++ text of operators for native libraries, and a schema for each (see `docs/native.md`)."""
+
+    text: str
+    schemas: tuple[str, ...]
+
+    @classmethod
+    def read(cls, path: str | Path, *schemas: str) -> OperatorSource:
+        """Reads the text from a file. Raises OSError."""
+        return cls(text=Path(path).read_text(encoding="utf-8"), schemas=schemas)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +48,7 @@ class CppOptions:
     `weights`: place of a native library's constants: `inside` it; `beside` it, in a file of its name that
     ends in `.weights`; or the name of such a file, which several libraries share.
     `threads`: inside a call of a native library: `openmp`, or `none`.
+    `operators`: sources of operators for native libraries, which replace the runtime's own of the same name.
     `static_runtime`: links the C++ standard library into native libraries.
     `archs`: architectures of CUDA devices (`sm_80`) that the program supports; empty: those that the artifact
     has code for, or the one that it was captured for.
@@ -48,5 +66,37 @@ class CppOptions:
     runtime: str = "torch"
     weights: str = "inside"
     threads: str = "openmp"
+    operators: tuple[OperatorSource, ...] = ()
     static_runtime: bool = False
     archs: tuple[str, ...] = ()
+
+
+_VALUES = {"runtime": ("torch", "native"), "threads": ("openmp", "none")}
+"""Values of options that are texts."""
+_NATIVE_ONLY = ("weights", "threads", "operators", "static_runtime")
+_TEXTS = (*_VALUES, "weights")
+
+
+def check_options(options: CppOptions) -> None:
+    """Raises EmitError CPP506 for an option with an unknown value, or one that the runtime does not have."""
+    for name, values in _VALUES.items():
+        value = getattr(options, name)
+        if value not in values:
+            raise EmitError("CPP506", f"{name}={value!r}: expected {' or '.join(map(repr, values))}")
+    if options.runtime != "native":
+        defaults = CppOptions()
+        for name in _NATIVE_ONLY:
+            if getattr(options, name) != getattr(defaults, name):
+                raise EmitError("CPP506", f"{name} is an option of native libraries", "set runtime='native'")
+
+
+def options_from_texts(settings: Mapping[str, str]) -> CppOptions:
+    """Returns the options with these texts. Raises EmitError CPP506 for an unknown name or value."""
+    for name in settings:
+        if name not in _TEXTS:
+            raise EmitError(
+                "CPP506", f"{name} is not an option of C++ libraries", f"options: {', '.join(_TEXTS)}"
+            )
+    options = CppOptions(**dict(settings))  # type: ignore[arg-type]  # the texts among the options
+    check_options(options)
+    return options

@@ -55,4 +55,5 @@ def _merged(programs: Sequence[Sources]) -> Sources:
         lines.append(sources.files[_MAIN])
         lines += [f"#undef {name}" for name in _NAMES]
     files = common | {_MAIN: "\n".join(lines) + "\n"} | texts
-    return dataclasses.replace(programs[0], files=files, units=units)
+    families = {family: None for one in programs for family in one.families}
+    return dataclasses.replace(programs[0], files=files, units=units, families=tuple(families))

@@ -205,7 +205,7 @@ class Build:
             unit = Unit(what="the library", output=folder / _CODE, code="CPP106")
             paths = [entry.folder / _OBJECT for entry in objects]
             paths += [stub.folder / _stub_name(name) for stub, name in zip(stubs, needs)]
-            link_library(recipe, unit, paths, exports, program, timeout)
+            link_library(recipe, unit, paths, exports, program, timeout, is_whole=self.is_native)
 
         with _timed("the library's code", self.progress), ExitStack() as stack:
             stubs = [stack.enter_context(self._stub(name)) for name in needs]

@@ -12,10 +12,13 @@ import re
 
 from cpp_wrapper._compat import takes_any
 from cpp_wrapper.sources.scope import FunctionScope, ResultPath
+from wrapper_ir.operators import native as native_operators
 from wrapper_ir.operators.policy import runs_operator
+from wrapper_ir.operators.symmetric import uses_workspace
 from wrapper_ir_lowering import steps
 
 _NAMESPACE = "wrapper_ir_cpp"
+_NATIVE = f"{native_operators.NAMESPACE}::"
 _SCALAR = re.compile(r"Scalar\b")
 
 
@@ -37,6 +40,21 @@ def bridge(step: steps.CallOperator | steps.StartCollective, scope: FunctionScop
     returns += reversed(returns) if mirrored else ()
     scope.module.bridges[name] = f"{target}({declared}) -> ({', '.join(returns)})"
     return target
+
+
+def require_python(step: steps.CallOperator | steps.StartCollective, scope: FunctionScope) -> None:
+    """Raises EmitError CPP502 if a library for any process calls an operator that needs Python's group
+    memory, or that Python registers with torch."""
+    name = step.operator.extern.name
+    if name.startswith(_NATIVE) and not scope.module.python_operators:
+        hint = 'build the library with runtime="native", or the artifact before the pass that wrote the call'
+        raise scope.error("CPP502", f"operator {name} is for the native runtime", hint)
+    if uses_workspace(step.operator.schema) and not scope.module.python_operators:
+        hint = (
+            "run lower-collectives without fused-matmuls and low-contention-threshold-bytes, "
+            "or emit with py_wrapper or fx_converter"
+        )
+        raise scope.error("CPP502", f"operator {name} exists in Python only, with its group's memory", hint)
 
 
 def mixes_returns(step: steps.CallOperator | steps.StartCollective) -> bool:

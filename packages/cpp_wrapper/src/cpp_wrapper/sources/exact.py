@@ -30,7 +30,7 @@ NATIVE_EXACT = ("aten::add.Tensor", "prims::convert_element_type")
 
 def write_exactly(step: steps.CallOperator, scope: FunctionScope) -> bool:
     """Writes equivalent calls. Returns False if there are none."""
-    if scope.module.is_native and step.operator.extern.name not in NATIVE_EXACT:
+    if scope.module.native is not None and step.operator.extern.name not in NATIVE_EXACT:
         return False
     match step.operator.extern.name:
         case "aten::full":

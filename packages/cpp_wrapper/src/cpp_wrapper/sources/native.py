@@ -8,25 +8,22 @@ operator's name and overload.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
 from cpp_wrapper.errors import EmitError
+from cpp_wrapper.kernels.options import OperatorSource
 from cpp_wrapper.runtime_build import NATIVE_RUNTIME
 from cpp_wrapper.sources.shims import c_signature
+from cpp_wrapper.sources.texts import NATIVE_TEXTS
 from wrapper_ir import ir
 from wrapper_ir.ir import parse_schema
 from wrapper_ir_lowering import Plan, steps
 
+_INCLUDE = re.compile(r'^#include "(\w+\.h)"', re.MULTILINE)
 NATIVE = "native"
 """The name of the runtime in `CppOptions.runtime`."""
-_FOLDER = Path(__file__).parents[1] / "native"
-NATIVE_TEXTS = {
-    path.name: path.read_text(encoding="utf-8") for path in sorted(_FOLDER.iterdir()) if path.is_file()
-}
-"""The native runtime's files by name; those of torch's runtime with the same name are replaced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,24 +56,19 @@ def native_operators() -> Mapping[str, NativeOperator]:
     return table
 
 
-_INCLUDE = re.compile(r'#include "(\w+)\.h"')
+def operators_with(sources: Sequence[OperatorSource]) -> Mapping[str, NativeOperator]:
+    """Returns operators of all families and of a user's sources, which replace others of the same name."""
+    table = dict(native_operators())
+    for number, source in enumerate(sources):
+        for schema in source.schemas:
+            operator = native_operator(schema, own_file(number))
+            table[operator.schema.name] = operator
+    return table
 
 
-def with_helpers(families: Iterable[str]) -> tuple[str, ...]:
-    """Returns the names of the C++ files of families and of the files that they share, in order.
-
-    A header stands for the C++ file of the same name, unless that is a part of the runtime.
-    """
-    names: set[str] = set()
-    waiting = list(families)
-    while waiting:
-        name = waiting.pop()
-        if f"{name}.cpp" not in NATIVE_TEXTS or f"{name}.cpp" in NATIVE_RUNTIME or name in names:
-            continue
-        names.add(name)
-        texts = (NATIVE_TEXTS.get(f"{name}.{suffix}", "") for suffix in ("cpp", "h"))
-        waiting += (match for text in texts for match in _INCLUDE.findall(text))
-    return tuple(sorted(names))
+def own_file(number: int) -> str:
+    """Returns the name of a user's source, without its suffix."""
+    return f"own_operators_{number}"
 
 
 def native_operator(schema: str, family: str) -> NativeOperator:
@@ -89,12 +81,27 @@ def native_operator(schema: str, family: str) -> NativeOperator:
     return NativeOperator(schema=operator, function=f"wir_op_{base}", parameters=parameters, family=family)
 
 
-def require_operators(plan: Plan, rewritten: Iterable[str]) -> None:
-    """Raises EmitError CPP502, with all names, for operators that the native runtime lacks.
+def operator_files(families: Iterable[str], sources: Sequence[OperatorSource]) -> Mapping[str, str]:
+    """Returns the texts of families, and of files beside headers that they include, in a fixed order."""
+    own = {f"{own_file(number)}.cpp": source.text for number, source in enumerate(sources)}
+    texts = NATIVE_TEXTS | own
+    names: set[str] = set()
+    todo = [f"{family}.cpp" for family in families]
+    while todo:
+        name = todo.pop()
+        names.add(name)
+        for header in _INCLUDE.findall(texts[name]):
+            both = (header, header.replace(".h", ".cpp"))
+            todo += [n for n in both if n in texts and n not in names and n not in NATIVE_RUNTIME]
+    return {name: texts[name] for name in sorted(names) if name.endswith(".cpp")}
+
+
+def require_operators(plan: Plan, table: Mapping[str, NativeOperator], rewritten: Iterable[str]) -> None:
+    """Raises EmitError CPP502, with all names, for operators that the table lacks, and for other schemas.
 
     `rewritten` are operators that the emitter writes as other calls.
     """
-    available = {*native_operators(), *rewritten}
+    available = {*table, *rewritten}
     missing: dict[str, int] = {}
     for function in plan.functions:
         for step in function.steps:
@@ -102,6 +109,8 @@ def require_operators(plan: Plan, rewritten: Iterable[str]) -> None:
                 name = step.operator.extern.name
                 if name not in available:
                     missing[name] = missing.get(name, 0) + 1
+                elif name in table:
+                    _require_schema(step.operator.schema, table[name].schema)
     if missing:
         names = ", ".join(
             f"{name} ({count} calls)" if count > 1 else name for name, count in sorted(missing.items())
@@ -110,4 +119,17 @@ def require_operators(plan: Plan, rewritten: Iterable[str]) -> None:
             "CPP502",
             f"the native runtime lacks {len(missing)} of the program's operators: {names}",
             "give C++ sources of them in CppOptions.operators, or build for torch (runtime='torch')",
+        )
+
+
+def _require_schema(declared: ir.OpSchema, own: ir.OpSchema) -> None:
+    """Raises EmitError CPP502 unless both schemas have the same types and effects."""
+
+    def facts(schema: ir.OpSchema) -> tuple[object, ...]:
+        arguments = [(a.name, a.type, a.keyword_only, a.written) for a in schema.args]
+        return arguments, [result.type for result in schema.returns]
+
+    if facts(declared) != facts(own):
+        raise EmitError(
+            "CPP502", f"the program calls {declared}, and the native operator is {own}", "declare both alike"
         )

@@ -9,17 +9,15 @@ from collections.abc import Sequence
 from cpp_wrapper._compat import takes_any
 from cpp_wrapper.errors import EmitError
 from cpp_wrapper.sources.arguments import enumeration, on_gpu, refused, shim_argument, tensor_argument
-from cpp_wrapper.sources.bridge import bridge, mixes_returns, returned
+from cpp_wrapper.sources.bridge import bridge, mixes_returns, require_python, returned
 from cpp_wrapper.sources.exact import write_exactly
 from cpp_wrapper.sources.matmuls import write_matmul
-from cpp_wrapper.sources.native import native_operators
 from cpp_wrapper.sources.scalars import has_whole_scalars, keeps_meaning, tensor_overload, wide_number
 from cpp_wrapper.sources.scope import FunctionScope, ResultPath, string_text
 from cpp_wrapper.sources.shims import c_signature, c_types, is_input, parsed, shim_table, writes_arguments
 from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int, SymKind
 from wrapper_ir.operators.policy import runs_operator
-from wrapper_ir.operators.symmetric import uses_workspace
 from wrapper_ir.support.quoting import cpp_string
 from wrapper_ir_lowering import steps
 
@@ -46,9 +44,9 @@ def call_operator(step: steps.CallOperator, scope: FunctionScope) -> None:
             raise scope.error(
                 "CPP505", f"operator {operator.name} is called in a way that cannot be captured"
             )
-        if scope.module.is_native:
+        if scope.module.native is not None:
             raise _not_native(step, scope)
-        _require_python(step, scope)
+        require_python(step, scope)
         in_python = ir.ExternTag.PYTHON_ONLY in operator.tags
         is_bridged = scope.module.python_operators and (
             runs_operator(operator.name) or not operator.name.startswith(_HIGHER_ORDER)
@@ -69,18 +67,6 @@ def _not_native(step: CallStep, scope: FunctionScope) -> EmitError:
     return scope.error("CPP502", f"the native runtime cannot call {name} with these arguments", hint)
 
 
-def _require_python(step: CallStep, scope: FunctionScope) -> None:
-    """Raises EmitError CPP502 if a library for any process calls an operator that needs Python's group
-    memory."""
-    if uses_workspace(step.operator.schema) and not scope.module.python_operators:
-        hint = (
-            "run lower-collectives without fused-matmuls and low-contention-threshold-bytes, "
-            "or emit with py_wrapper or fx_converter"
-        )
-        name = step.operator.extern.name
-        raise scope.error("CPP502", f"operator {name} exists in Python only, with its group's memory", hint)
-
-
 _HIGHER_ORDER = "higher_order::"
 """Operators that run others, or print. The dispatcher lacks them; bridges call those that run one."""
 _COLLECTIVES = "_c10d_functional::"
@@ -95,7 +81,7 @@ def start_collective(step: steps.StartCollective, scope: FunctionScope) -> None:
     on: those calls use bridges or are refused.
     """
     name = step.operator.extern.name
-    if scope.module.is_native:
+    if scope.module.native is not None:
         raise _not_native(step, scope)
     scope.module.operators[name] = step.operator.extern
     since, function, parameters = shim_table().get(name, ((0, 0), "", ""))
@@ -105,7 +91,7 @@ def start_collective(step: steps.StartCollective, scope: FunctionScope) -> None:
         scope.module.shims[function] = f"int32_t {function}({parameters});"
         scope.line(f"ok({function}({', '.join(texts)}), {cpp_string(name)});")
         return
-    _require_python(step, scope)
+    require_python(step, scope)
     if takes_any(name) and not scope.module.python_operators:
         raise refused(step, "torch's stable dispatcher does not take process groups", scope)
     _by_dispatcher(step, scope)
@@ -187,8 +173,8 @@ def _by_shim(step: steps.CallOperator, scope: FunctionScope) -> bool:
 def _declaration(step: steps.CallOperator, scope: FunctionScope) -> str:
     """Returns name and parameters of an operator's C function, without `)`; '' if it has none."""
     name = step.operator.extern.name
-    if scope.module.is_native:
-        operator = native_operators().get(name)
+    if scope.module.native is not None:
+        operator = scope.module.native.get(name)
         if operator is None:
             return ""
         scope.module.families.add(operator.family)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from cpp_wrapper._compat import torch_version
 from cpp_wrapper.errors import EmitError
-from cpp_wrapper.kernels.options import CppOptions
+from cpp_wrapper.kernels.options import CppOptions, check_options
 from cpp_wrapper.runtime_build import NATIVE_RUNTIME
 from cpp_wrapper.sources.constants import (
     Blob,
@@ -40,9 +40,16 @@ from cpp_wrapper.sources.kernels import (
     levels_of,
 )
 from cpp_wrapper.sources.lines import line_origins
-from cpp_wrapper.sources.native import NATIVE, NATIVE_TEXTS, require_operators, with_helpers
+from cpp_wrapper.sources.native import (
+    NATIVE,
+    NativeOperator,
+    operator_files,
+    operators_with,
+    require_operators,
+)
 from cpp_wrapper.sources.persistent import write_persistent
-from cpp_wrapper.sources.scope import TEXTS, FunctionScope, ProgramScope
+from cpp_wrapper.sources.scope import FunctionScope, ProgramScope
+from cpp_wrapper.sources.texts import NATIVE_TEXTS, TEXTS
 from cpp_wrapper.sources.version import METADATA_VERSION
 from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
@@ -94,6 +101,7 @@ def emit_sources(
     artifact: Artifact, analyses: Analyses | None, options: CppOptions, name: str = "model"
 ) -> Sources:
     """Emits the files for an artifact; `name` is the library's. Raises the errors of `cpp_wrapper.emit`."""
+    check_options(options)
     refuse_unsupported(artifact.signature)
     _check_signature(artifact.signature)
     is_native = options.runtime == NATIVE
@@ -106,8 +114,9 @@ def emit_sources(
         coded = dataclasses.replace(coded, program=memo.program)
     plan = lower(coded, lowering, memo)
     _check_parameters(plan)
-    if is_native:
-        _check_native(plan)
+    native = operators_with(options.operators) if is_native else None
+    if native is not None:
+        _check_native(plan, native)
     levels = levels_of(plan.kernels)
     units, texts = kernel_units(levels.values())
     blobs = place_constants(plan)
@@ -117,7 +126,7 @@ def emit_sources(
         options.python_operators or any(step.sharing for step in _group_checks(plan)),
         options.cuda_graphs,
         OpOrigins(coded.program, plan.program),
-        is_native,
+        native,
     )
     launched = gpu_kernels(plan, module, options.archs)
     place_images(launched, blobs)
@@ -125,16 +134,11 @@ def emit_sources(
     unused |= set() if module.graphed.numbers else {"capture.h", "graphs.h", "graphs.cpp", "gpu_matmuls.cpp"}
     lines = _program(module, levels, launched, blobs)
     weights = _weights(options, name, tuple(blobs.values()))
-    families = tuple(
-        FamilyUnit(name=f"{name}.cpp", flags=_operator_flags(units)) for name in with_helpers(module.families)
-    )
+    operators = operator_files(module.families, options.operators)
+    families = tuple(FamilyUnit(name=name, flags=_operator_flags(units)) for name in operators)
     files = {n: text for n, text in TEXTS.items() if not n.endswith(".txt") and n not in unused}
     if is_native:
-        own = {*NATIVE_RUNTIME, *(family.name for family in families)}
-        shared = {
-            n: text for n, text in files.items() if n in own or (n.endswith(".h") and n not in _TORCH_HEADERS)
-        }
-        files = shared | {n: text for n, text in NATIVE_TEXTS.items() if n in own or n.endswith(".h")}
+        files = {**_native_files(files), **operators}
         files[HEADER] = model_header()
         files["description.cpp"] = "\n".join(write_description(plan, name, weights)) + "\n"
     files["helpers.h"] = '#pragma once\n#include "symbols.h"\n' + CPP_HELPERS
@@ -153,15 +157,23 @@ def emit_sources(
 
 WEIGHTS_SUFFIX = ".weights"
 """The end of the name of a file of constants."""
+
+
+def _native_files(files: Mapping[str, str]) -> dict[str, str]:
+    """Returns the files of native libraries: shared ones, and those of the native runtime."""
+    names = {n for n in (*files, *NATIVE_TEXTS) if n in NATIVE_RUNTIME or n.endswith(".h")}
+    return {n: text for n, text in {**files, **NATIVE_TEXTS}.items() if n in names - {*_TORCH_HEADERS}}
+
+
 _TORCH_HEADERS = ("matrices.h", "python.h", "capture.h", "graphs.h", "driver.h")
 
 
-def _check_native(plan: Plan) -> None:
+def _check_native(plan: Plan, table: Mapping[str, NativeOperator]) -> None:
     """Raises EmitError for what the native runtime lacks: CPP502 for operators, CPP503 for devices."""
     target = plan.program.target.device
     if target != ir.CPU:
         raise EmitError("CPP503", f"the native runtime has no {target}", "build for torch (runtime='torch')")
-    require_operators(plan, NATIVE_EXACT)
+    require_operators(plan, table, NATIVE_EXACT)
 
 
 def _operator_flags(units: Sequence[KernelUnit]) -> tuple[str, ...]:
@@ -209,9 +221,9 @@ def _program(
         "",
         "using namespace wir;",
         "",
-        *(module.shims.values() if module.is_native else ()),
+        *([*module.shims.values(), ""] if module.native is not None else []),
         'extern "C" {',
-        *(() if module.is_native else module.shims.values()),
+        *(module.shims.values() if module.native is None else ()),
         *(f"void {symbol}(const Slot* slots);" for symbol in symbols),
         "}",
         "",
@@ -312,7 +324,7 @@ def _metadata(module: ProgramScope, instructions: list[str], weights: Weights | 
     facts = {
         "version": METADATA_VERSION,
         "device": str(plan.program.target.device),
-        "runtime": NATIVE if module.is_native else "torch",
+        "runtime": NATIVE if module.native is not None else "torch",
         "weights": weights and dataclasses.asdict(weights),
         "signature": json.loads(signature_to_json(plan.artifact.signature)),
         "inputs": inputs,

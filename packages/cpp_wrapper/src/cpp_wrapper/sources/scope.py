@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 from cpp_wrapper.errors import EmitError
 from cpp_wrapper.sources.graphs import find_graphed
 from cpp_wrapper.sources.lines import SourceLine
+from cpp_wrapper.sources.native import NativeOperator
 from cpp_wrapper.sources.numbers import number_text, ranges_of
+from cpp_wrapper.sources.texts import TEXTS
 from wrapper_ir import ir
 from wrapper_ir.errors import ExpressionError
 from wrapper_ir.expr import CPP_HELPERS, Bool, Expr, Int, Sym, SymKind
@@ -19,9 +20,6 @@ from wrapper_ir.support.quoting import cpp_names, cpp_string
 from wrapper_ir_lowering import FunctionPlan, Plan
 from wrapper_ir_lowering.state import op_place
 from wrapper_ir_lowering.steps import StepBase, Unpack
-
-TEXTS = {path.name: path.read_text(encoding="utf-8") for path in (Path(__file__).parent / "text").iterdir()}
-"""The files that are the same in every library, and the tables of shims."""
 
 _HEADERS = ("shim.h", "integers.h", "runtime.h", "platform.h", "steps.h", "gpu.h", "graphs.h", "symbols.h")
 _DECLARED = re.compile(r"\b(?:struct|class|union|using|namespace|int64_t)\s+(\w+)|\b(\w+)\s*\(")
@@ -88,11 +86,11 @@ class ProgramScope:
         python_operators: bool,
         cuda_graphs: int,
         origins: OpOrigins,
-        is_native: bool = False,
+        native: Mapping[str, NativeOperator] | None = None,
     ) -> None:
         self.plan = plan
-        self.is_native = is_native
-        """True if the library stands on the native runtime."""
+        self.native = native
+        """The operators of the native runtime by name; None for a library over torch."""
         self.families: set[str] = set()
         """The families of called operators of the native runtime."""
         self.origins = origins

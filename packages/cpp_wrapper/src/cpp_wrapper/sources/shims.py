@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 
-from cpp_wrapper.sources.scope import TEXTS
+from cpp_wrapper.sources.texts import TEXTS
 from wrapper_ir import ir
 
 C_TYPES: Mapping[str, str] = {

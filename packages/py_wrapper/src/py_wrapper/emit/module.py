@@ -8,7 +8,7 @@ from collections.abc import Container
 import wrapper_ir_runtime as runtime
 from py_wrapper.emit.helpers import Helper
 from py_wrapper.emit.names import namer
-from py_wrapper.native import is_symmetric, short_overload
+from py_wrapper.native import is_imported, short_overload
 from py_wrapper.options import PyOptions
 from wrapper_ir import ir
 from wrapper_ir.analysis.plain_functions import PLAIN_FUNCTIONS
@@ -71,7 +71,7 @@ class ModuleScope:
         plain = PLAIN_FUNCTIONS.get(name)
         if plain is not None:
             return f"torch.{plain}"
-        if is_symmetric(name):
+        if is_imported(name):
             self.helper(Helper.OPERATORS)
         variable = self.extern_globals[name] = self.names(short_overload(name))
         return variable

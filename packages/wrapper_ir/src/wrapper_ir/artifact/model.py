@@ -74,7 +74,7 @@ class Artifact:
     """A program with its constants, its calling convention and free-form metadata.
 
     - `constants`: bytes by `Constant.data_name`, the name of the constant or of the storage that it shares.
-    - `handles`: packed constants by name. They are live objects of this process: the artifact runs, but
+    - `handles`: opaque constants by name. They are live objects of this process: the artifact runs, but
       `save` refuses it.
     - `tuning`: results of tuning as JSON, by content hash of the kernel.
     - `metadata`: facts for the reader (versions, the model's name) as JSON, by key.

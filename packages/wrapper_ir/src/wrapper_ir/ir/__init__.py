@@ -53,6 +53,7 @@ from wrapper_ir.ir.ops.spec import (
 )
 from wrapper_ir.ir.ops.symbolic import Define
 from wrapper_ir.ir.ops.view import View, ViewMode
+from wrapper_ir.ir.packing import PANEL, PackedLayout, Packing, Panels
 from wrapper_ir.ir.program import (
     Constant, ConstantKind, Function, Ownership, Param, Program, SymbolDef, Target,
 )
@@ -77,8 +78,8 @@ from wrapper_ir.ir.values import Value, as_tensor, device_of, is_results, is_sca
 
 __all__ = [
     "CPU", "DEFAULT_ALIGNMENT", "DIM_ATOMS", "MAX_GRID", "MAX_RANK", "MAX_SCOPES", "NODE_TYPES",
-    "NOT_GUARDED", "OPS", "UNKNOWN", "VALUE_ATOMS", "Access", "AllocPurpose", "AllocStorage", "Allocation",
-    "Arg", "AssertExpr", "AssertFinite", "AssertLayout", "AtomParser", "Barrier", "CallExtern",
+    "NOT_GUARDED", "OPS", "PANEL", "UNKNOWN", "VALUE_ATOMS", "Access", "AllocPurpose", "AllocStorage",
+    "Allocation", "Arg", "AssertExpr", "AssertFinite", "AssertLayout", "AtomParser", "Barrier", "CallExtern",
     "CallSubgraph", "CallingOp", "CheckOp", "Choice", "CollectiveOp", "CollectiveStart", "Comment", "Complex",
     "Constant", "ConstantKind", "ConstantOutput", "ConstantValue", "ControlOp", "Copy", "CppKernel",
     "CppSource", "DType", "DebugMode", "DebugOp", "DebugPhase", "DebugValue", "Def", "Define", "Derivation",
@@ -89,22 +90,23 @@ __all__ = [
     "KernelAccess", "KernelBinary", "KernelDef", "KernelNames", "KernelOp", "KernelParam", "Launch",
     "LaunchFacts", "Layout", "MemoryFormat", "MemoryKind", "MemoryOp", "MemorySpace", "MultiKernel", "Node",
     "OffsetOf", "Op", "OpBase", "OpSchema", "OpSet", "OpSpec", "OpaqueKind", "OpaqueType", "OperatorCall",
-    "OperatorConstant", "OperatorKernel", "OutputBinding", "OutsideCall", "Ownership", "Param", "ParamKind",
-    "Parameter", "ParameterKind", "PlacementOp", "Program", "Provenance", "RandomSource", "RandomState",
-    "RecordEvent", "Requirement", "ResizeStorage", "ResultOrigin", "ResultOutput", "ResultView", "Return",
-    "Role", "SameTensor", "ScalarConstant", "ScalarType", "SchemaArg", "SchemaReturn", "ScopeOp", "Scratch",
-    "SetStorage", "Shape", "SharedLeaf", "SharedStorage", "Signature", "SizeOf", "Slot", "StaticInput",
-    "StorageType", "StrideOf", "SubclassSpec", "Switch", "SymbolDef", "SyncEvent", "Target", "TensorMap",
-    "TensorType", "TreeKind", "TreeSpec", "TritonConfig", "TritonKernel", "TupleType", "Type", "Unpack",
-    "Unwrap", "Use", "Uses", "Value", "ValueAtom", "Variant", "View", "ViewMode", "Wait", "WaitEvent",
-    "WhileLoop", "WrappedOutput", "WriteBack", "WriteBackKind", "ZeroMode", "as_tensor", "asserted_layouts",
-    "bound_grid", "call_args", "call_effects", "callee_name", "callees", "callees_first", "calling_ops",
-    "constant_fault", "contiguous_strides", "definitions", "describe", "device_of", "exact_quotient", "exprs",
-    "extent_bytes", "extent_elements", "fields_of", "free_values", "fresh", "is_contiguous", "is_enum",
-    "is_layout_extent", "is_results", "is_scalar", "is_storage", "is_tensor", "is_two_way", "is_used",
-    "item_values", "kernel_symbols", "map_expr_values", "map_function", "map_values", "may_have_item",
-    "merged_access", "misfit", "needed", "numel", "op_spec", "operands", "overload_path", "parse_expr",
-    "parse_schema", "per_class", "reads", "remainder", "require_effects", "results", "runtime_kind",
-    "slot_alignment", "source_of", "source_suffix", "tag_of", "type_symbols", "values_in", "with_source",
+    "OperatorConstant", "OperatorKernel", "OutputBinding", "OutsideCall", "Ownership", "PackedLayout",
+    "Packing", "Panels", "Param", "ParamKind", "Parameter", "ParameterKind", "PlacementOp", "Program",
+    "Provenance", "RandomSource", "RandomState", "RecordEvent", "Requirement", "ResizeStorage",
+    "ResultOrigin", "ResultOutput", "ResultView", "Return", "Role", "SameTensor", "ScalarConstant",
+    "ScalarType", "SchemaArg", "SchemaReturn", "ScopeOp", "Scratch", "SetStorage", "Shape", "SharedLeaf",
+    "SharedStorage", "Signature", "SizeOf", "Slot", "StaticInput", "StorageType", "StrideOf", "SubclassSpec",
+    "Switch", "SymbolDef", "SyncEvent", "Target", "TensorMap", "TensorType", "TreeKind", "TreeSpec",
+    "TritonConfig", "TritonKernel", "TupleType", "Type", "Unpack", "Unwrap", "Use", "Uses", "Value",
+    "ValueAtom", "Variant", "View", "ViewMode", "Wait", "WaitEvent", "WhileLoop", "WrappedOutput",
+    "WriteBack", "WriteBackKind", "ZeroMode", "as_tensor", "asserted_layouts", "bound_grid", "call_args",
+    "call_effects", "callee_name", "callees", "callees_first", "calling_ops", "constant_fault",
+    "contiguous_strides", "definitions", "describe", "device_of", "exact_quotient", "exprs", "extent_bytes",
+    "extent_elements", "fields_of", "free_values", "fresh", "is_contiguous", "is_enum", "is_layout_extent",
+    "is_results", "is_scalar", "is_storage", "is_tensor", "is_two_way", "is_used", "item_values",
+    "kernel_symbols", "map_expr_values", "map_function", "map_values", "may_have_item", "merged_access",
+    "misfit", "needed", "numel", "op_spec", "operands", "overload_path", "parse_expr", "parse_schema",
+    "per_class", "reads", "remainder", "require_effects", "results", "runtime_kind", "slot_alignment",
+    "source_of", "source_suffix", "tag_of", "type_symbols", "values_in", "with_source",
 ]
 # fmt: on

@@ -16,6 +16,7 @@ from wrapper_ir.ir.kernels.definition import KernelDef
 from wrapper_ir.ir.ops import Op
 from wrapper_ir.ir.ops.base import Def, SymbolNames
 from wrapper_ir.ir.ops.control import Return
+from wrapper_ir.ir.packing import Packing
 from wrapper_ir.ir.schemas import ExternDef
 from wrapper_ir.ir.types import CPU, Device, Type
 
@@ -160,19 +161,21 @@ class ConstantKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constant:
-    """A tensor (or packed object) stored beside the program, visible in every function as `value`.
+    """A tensor (or an opaque object of torch) beside the program, visible in every function as `value`.
 
     `data_hash` is the sha256 of its bytes, or '' for data that is not stored. A `mutable` constant is state:
     writes persist between calls. `names` are all its names in the model: tied weights are one constant.
     Constants whose bytes overlap name one `storage`, each at its own `offset` in bytes; a write to one is
-    visible in the others. Without a `storage`, the constant has a separate one. Text: `const %weight :
-    f32[64, 64] sha256 "..."`, `mutable const %running_mean : f32[64] buffer names("norm.mean")`, `const %half
-    : f32[32, 64] parameter names("a.half") storage("w", 8192)`.
+    visible in the others. Without a `storage`, the constant has a separate one. A *packed* constant has the
+    value and names of another constant in another layout; that one need not be part of the program. Text:
+    `const %weight : f32[64, 64] sha256 "..."`, `mutable const %running_mean : f32[64] buffer
+    names("norm.mean")`, `const %half : f32[32, 64] parameter names("a.half") storage("w", 8192)`, `const %p :
+    f32[4, 64, 16] names("w") packed panels16 of "w"(64, 64) columns 64`.
     """
 
     syntax: ClassVar[str] = (
         "<{mutable} >const {value} : {value:type}< {kind}>< names({names})>< storage({storage}, {offset})>"
-        "< sha256 {data_hash}>"
+        "< {packing}>< sha256 {data_hash}>"
     )
 
     value: Def[Type]
@@ -182,6 +185,7 @@ class Constant:
     names: tuple[str, ...] = ()
     storage: str = ""
     offset: int = 0
+    packing: Packing | None = None
 
     @property
     def data_name(self) -> str:
@@ -240,8 +244,8 @@ class Program:
 
     def constant_named(self, name: str) -> Constant:
         """The constant with this name in the model, or with a value of this name; raises BuildError
-        WIR310."""
-        for c in self.constants:
+        WIR310. A packed one is found if its original is not part of the program."""
+        for c in sorted(self.constants, key=lambda c: c.packing is not None):
             if name in c.names:
                 return c
         for c in self.constants:

@@ -28,7 +28,7 @@ LIBRARIES = frozenset(
     ("aten", "prims", "inductor", "inductor_prims", "mkl", "mkldnn", "quantized", "_c10d_functional")
 )
 """Namespaces of torch's operators. Results are within their storages, on the arguments' device."""
-_NAMED = LIBRARIES | {"c10d", "fsdp", "higher_order", "profiler", "rngprims", "symm_mem"}
+_NAMED = LIBRARIES | {"c10d", "fsdp", "higher_order", "profiler", "rngprims", "symm_mem", "wrapper_ir"}
 """Namespaces whose operators are known by name: none rebinds an argument, except `REBINDING`."""
 
 _KEEPING = """

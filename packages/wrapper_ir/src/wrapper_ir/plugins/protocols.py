@@ -79,6 +79,14 @@ class OperatorEmitter(Protocol):
 
 
 @runtime_checkable
+class BuildingEmitter(Protocol):
+    """Optional emitter capability: build a file that runs without this package (`wir build`)."""
+
+    def build_file(self, artifact: Artifact, path: Path, settings: Mapping[str, str]) -> Path:
+        """Builds `path` and returns it. `settings` are the emitter's own; it refuses unknown ones."""
+
+
+@runtime_checkable
 class PersistentBufferEmitter(Protocol):
     """Optional emitter capability: reuse intermediate buffers across calls (`persistent_buffers`)."""
 

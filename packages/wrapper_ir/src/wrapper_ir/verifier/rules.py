@@ -35,7 +35,14 @@ _RULES = {
             "or shared with a constant of another device or mutability or without stored bytes; or the "
             "storage has the name of a constant with a separate storage"
         ),
-        "WIR017": "two constants have one name in the model, or a name is empty",
+        "WIR017": (
+            "two constants have one name in the model, and neither is packed from the other, or a name is "
+            "empty"
+        ),
+        "WIR283": (
+            "a packed constant is mutable or in a storage with others, its type is not that of its layout, "
+            "or its original, or another constant packed from it, differs from its description"
+        ),
     },
     "definitions": {
         "WIR010": "a value is used before anything defines it",

@@ -25,7 +25,7 @@ class MoveDevice(Pass):
     is the architecture of the new device (`sm_90`); by default that of the old one, if the type is the same.
     Storages, tensors, constants, events and device arguments move; kernels keep their sources; a CPU records
     nothing. Between types, kernels and operators of one type only, collectives, symmetric and pinned memory,
-    memory pools and packed constants are refused. So are streams if the new device has none. `libraries=true`
+    memory pools and opaque constants are refused. So are streams if the new device has none. `libraries=true`
     assumes that operators of other libraries support the new device.
     """
 

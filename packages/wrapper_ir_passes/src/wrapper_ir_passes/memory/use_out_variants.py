@@ -8,10 +8,10 @@ from typing import ClassVar
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.expr import Expr, Int, mul
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees
 from wrapper_ir_passes.cleanup.new_names import NewNames
+from wrapper_ir_passes.cleanup.result_storages import allocate_result, can_allocate
 from wrapper_ir_passes.memory.out_variants import out_variant
 
 
@@ -61,26 +61,10 @@ def _body(function: ir.Function, variants: dict[str, ir.ExternDef], analyses: An
                 symbols.add(symbol)
                 yield op
             case ir.CallExtern(target=target, result=result) if (
-                target in variants and ir.is_tensor(result) and _fits(result, symbols)
+                target in variants and ir.is_tensor(result) and can_allocate(result, symbols)
             ):
-                yield from _call(op, result, variants[target].name, new)
+                yield from allocate_result(op, result, new)
+                variant, kwargs = variants[target].name, (*op.kwargs, ("out", result))
+                yield dataclasses.replace(op, target=variant, kwargs=kwargs, result=None)
             case _:
                 yield op
-
-
-def _fits(result: ir.Value[ir.TensorType], symbols: set[str]) -> bool:
-    """Returns whether a storage for the result can be allocated before the call.
-
-    Its sizes are known there, and all bytes are elements.
-    """
-    type = result.type
-    bytes: Expr = mul(ir.numel(type.sizes), Int(type.dtype.itemsize))
-    return ir.type_symbols(type) <= symbols and ir.extent_bytes(type) == bytes
-
-
-def _call(op: ir.CallExtern, result: ir.Value[ir.TensorType], variant: str, new: NewNames) -> Iterator[ir.Op]:
-    type = ir.StorageType(ir.extent_bytes(result.type), result.type.device)
-    storage = ir.Value(new(f"{result.name}.s"), type)
-    yield ir.AllocStorage(result=storage, stream=op.stream, prov=op.prov)
-    yield ir.View(source=storage, result=result, prov=op.prov)
-    yield dataclasses.replace(op, target=variant, kwargs=(*op.kwargs, ("out", result)), result=None)

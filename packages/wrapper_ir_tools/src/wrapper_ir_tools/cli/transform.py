@@ -1,4 +1,4 @@
-"""Commands that transform or emit a program: opt, sign, emit."""
+"""Commands that transform or emit a program: opt, sign, emit, build."""
 
 from __future__ import annotations
 
@@ -82,4 +82,41 @@ def emit(file: str, target: str, output: Path, operators: tuple[str, ...], publi
         echo(str(path))
 
 
-COMMANDS: tuple[click.Command, ...] = (opt, sign, emit)
+@click.command()
+@click.argument("file")
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="The file to build.")
+@click.option(
+    "--to", "target", default="cpp", show_default=True, metavar="NAME", help="An installed emitter."
+)
+@click.option(
+    "--runtime", help="`native`: a library that needs no torch; `torch`: for AOTInductor's runners."
+)
+@click.option("--threads", help="Inside a call of a native library: `openmp` or `none`.")
+@click.option(
+    "--weights", help="`inside` the library, `beside` it, or the name of a file that libraries share."
+)
+@public_key
+def build(
+    file: str,
+    output: Path,
+    target: str,
+    runtime: str | None,
+    threads: str | None,
+    weights: str | None,
+    public_key: str | None,
+) -> None:
+    """Build a library from an artifact, which runs without this package."""
+    from wrapper_ir import verify as check
+    from wrapper_ir.plugins.protocols import BuildingEmitter
+    from wrapper_ir.plugins.registry import emitter
+
+    artifact = read_artifact(file, public_key)
+    check(artifact)
+    engine = emitter(target)
+    if not isinstance(engine, BuildingEmitter):
+        raise click.BadParameter(f"the emitter {target!r} builds no files", param_hint="'--to'")
+    settings = {"runtime": runtime, "threads": threads, "weights": weights}
+    echo(str(engine.build_file(artifact, output, {n: v for n, v in settings.items() if v is not None})))
+
+
+COMMANDS: tuple[click.Command, ...] = (opt, sign, emit, build)

@@ -14,13 +14,13 @@
 
 extern "C" {
 /// The constants and their checksums, if they are linked into the library.
-extern const unsigned char wir_constants_begin[] __attribute__((weak));
-extern const unsigned char wir_checksums_begin[] __attribute__((weak));
+extern const unsigned char wir_constants_begin[] __attribute__((weak, visibility("hidden")));
+extern const unsigned char wir_checksums_begin[] __attribute__((weak, visibility("hidden")));
 /// The metadata, if it is linked into a static library, which has no file of its own.
-extern const char wir_metadata_begin[] __attribute__((weak));
+extern const char wir_metadata_begin[] __attribute__((weak, visibility("hidden")));
 /// The name and the identity of the file of constants beside the library, if they are there.
-extern const char wir_weights_file[] __attribute__((weak));
-extern const char wir_weights_id[] __attribute__((weak));
+extern const char wir_weights_file[] __attribute__((weak, visibility("hidden")));
+extern const char wir_weights_id[] __attribute__((weak, visibility("hidden")));
 }
 
 namespace wir {

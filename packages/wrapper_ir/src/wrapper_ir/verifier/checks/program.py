@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.verifier.checks.packed_constants import check_packed, original_name
 from wrapper_ir.verifier.findings import Findings
 from wrapper_ir.verifier.typeinfo import TypeTable
 
@@ -15,7 +16,7 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 def check_program(analyses: Analyses, types: TypeTable, findings: Findings) -> None:
-    """WIR002 to WIR009, WIR016, WIR017."""
+    """WIR002 to WIR009, WIR016, WIR017, WIR283."""
     program = analyses.program
     _unique("WIR002", "function @", (f.name for f in program.functions), findings)
     _unique("WIR003", "kernel @", (k.name for k in program.kernels), findings)
@@ -30,6 +31,7 @@ def check_program(analyses: Analyses, types: TypeTable, findings: Findings) -> N
         _check_constant(constant, types, findings)
     _check_names(program.constants, findings)
     _check_storages(program.constants, findings)
+    check_packed(program.constants, findings)
 
 
 def _unique(code: str, what: str, names: Iterable[str], findings: Findings) -> None:
@@ -62,15 +64,23 @@ def _check_constant(constant: ir.Constant, types: TypeTable, findings: Findings)
 
 
 def _check_names(constants: Iterable[ir.Constant], findings: Findings) -> None:
-    owners: dict[str, str] = {}
+    owners: dict[str, ir.Constant] = {}
     for constant in constants:
         for name in constant.names:
             if not name:
                 findings.add("WIR017", f"%{constant.value.name} has an empty name in the model")
-            elif name in owners:
-                message = f"%{owners[name]} and %{constant.value.name} are both {name!r} in the model"
+                continue
+            other = owners.setdefault(name, constant)
+            if other is not constant and not _is_same_original(constant, other):
+                message = f"%{other.value.name} and %{constant.value.name} are both {name!r} in the model"
                 findings.add("WIR017", message)
-            owners[name] = constant.value.name
+
+
+def _is_same_original(constant: ir.Constant, other: ir.Constant) -> bool:
+    """Returns whether one constant is packed from the other, or both from one original."""
+    if constant.packing is None and other.packing is None:
+        return False
+    return original_name(constant) == original_name(other)
 
 
 def _check_storages(constants: Sequence[ir.Constant], findings: Findings) -> None:

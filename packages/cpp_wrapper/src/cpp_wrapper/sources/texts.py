@@ -1,0 +1,18 @@
+"""The C++ files that are the same in every library, and tables of C functions, by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).parents[1]
+
+
+def _texts(folder: Path) -> dict[str, str]:
+    files = sorted(path for path in folder.iterdir() if path.is_file())
+    return {path.name: path.read_text(encoding="utf-8") for path in files}
+
+
+TEXTS = _texts(_PACKAGE / "sources" / "text")
+"""Files of libraries over torch. Native libraries share those that name nothing of torch."""
+NATIVE_TEXTS = _texts(_PACKAGE / "native")
+"""Files of the native runtime, which replace those with the same name, and its tables of operators."""

@@ -1,0 +1,37 @@
+"""Operators that torch does not have, for the native runtime.
+
+Passes write calls of them. A library of the native runtime contains their kernels. `wrapper_ir_torch`
+registers their meaning with torch, so that other engines run the same programs.
+"""
+
+from __future__ import annotations
+
+from wrapper_ir import ir
+
+NAMESPACE = "wrapper_ir"
+"""The namespace of these operators."""
+
+PACKED_ADDMM = ir.ExternDef(
+    schema="wrapper_ir::packed_addmm.out(Tensor? bias, Tensor mat1, Tensor packed, SymInt columns, *, "
+    "Tensor(a!) out) -> Tensor(a!)"
+)
+"""Writes `bias + mat1 @ B`. B is a matrix of `columns` columns, packed in panels; `bias` has a number for
+each column."""
+
+PACKED_CONVOLUTION = ir.ExternDef(
+    schema="wrapper_ir::packed_convolution.out(Tensor input, Tensor packed, Tensor? bias, SymInt[] kernel, "
+    "SymInt out_channels, SymInt[] stride, SymInt[] padding, SymInt[] dilation, SymInt groups, *, "
+    "Tensor(a!) out) -> Tensor(a!)"
+)
+"""Writes the result of `aten::convolution`, not transposed. The packed weight has the spatial sizes `kernel`;
+the weight of a depthwise convolution has one dimension less."""
+
+ATTENTION = ir.ExternDef(
+    schema="wrapper_ir::attention.out(Tensor query, Tensor key, Tensor value, bool is_causal, Tensor? mask, "
+    "float? scale, *, Tensor(a!) out) -> Tensor(a!)"
+)
+"""Writes the first result of `aten::_scaled_dot_product_flash_attention_for_cpu` without dropout. Several
+heads of `query` may share one of `key` and `value`."""
+
+NATIVE_OPERATORS = (PACKED_ADDMM, PACKED_CONVOLUTION, ATTENTION)
+"""All of these operators."""

@@ -1,0 +1,93 @@
+"""Operators of the native runtime, as compositions of torch's own.
+
+Passes write these operators into programs for libraries without torch, which contain kernels for them. With
+torch, the operators make every program run in every engine: packed weights are unpacked in each call.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from wrapper_ir.operators.native import ATTENTION, PACKED_ADDMM, PACKED_CONVOLUTION
+
+# Any: torch leaves its registry of operators untyped
+_library: Any = torch.library
+_FLASH = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
+
+
+def _matrix(packed: Tensor, rows: int, columns: int) -> Tensor:
+    """Returns the matrix of panels `[N/16, K, 16]`, or of interleaved rows `[N/16, K/i, 16, i]`."""
+    lanes = packed if packed.dim() == 4 else packed.unsqueeze(-1)
+    return lanes.permute(1, 3, 0, 2).flatten(0, 1).flatten(1)[:rows, :columns]
+
+
+def _weight(packed: Tensor, kernel: Sequence[int], outputs: int, groups: int) -> Tensor:
+    """Returns a convolution's weight from the panels of its groups, or from those of all its channels."""
+    if packed.dim() == 3:
+        matrix = _matrix(packed, math.prod(kernel), outputs).t()
+    else:
+        rows = packed.size(2)
+        matrix = torch.cat([_matrix(group, rows, outputs // groups).t() for group in packed])
+    return matrix.reshape(outputs, *kernel, -1).movedim(-1, 1)
+
+
+def _packed_addmm(bias: Tensor | None, mat1: Tensor, packed: Tensor, columns: int, *, out: Tensor) -> Tensor:
+    matrix = _matrix(packed, mat1.size(1), columns)
+    if bias is None:
+        return torch.mm(mat1, matrix, out=out)
+    return torch.addmm(bias, mat1, matrix, out=out)
+
+
+def _packed_convolution(  # noqa: PLR0913 - the operator's own
+    input: Tensor,
+    packed: Tensor,
+    bias: Tensor | None,
+    kernel: Sequence[int],
+    out_channels: int,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+    *,
+    out: Tensor,
+) -> Tensor:
+    weight = _weight(packed, kernel, out_channels, groups)
+    no_padding = [0] * len(kernel)
+    result = torch.convolution(input, weight, bias, stride, padding, dilation, False, no_padding, groups)
+    return out.copy_(result)
+
+
+def _attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    is_causal: bool,
+    mask: Tensor | None,
+    scale: float | None,
+    *,
+    out: Tensor,
+) -> Tensor:
+    repeats = query.size(1) // max(key.size(1), 1)
+    if repeats > 1:
+        key, value = (heads.repeat_interleave(repeats, 1) for heads in (key, value))
+    result, _ = _FLASH(query, key, value, 0.0, is_causal, attn_mask=mask, scale=scale)
+    return out.copy_(result)
+
+
+def _fake(*args: object, out: Tensor) -> Tensor:
+    return out
+
+
+for _extern, _function in (
+    (PACKED_ADDMM, _packed_addmm),
+    (PACKED_CONVOLUTION, _packed_convolution),
+    (ATTENTION, _attention),
+):
+    _library.define(_extern.name, _extern.schema.removeprefix(_extern.name))
+    _library.impl(_extern.name, "CompositeExplicitAutograd", _function)
+    _library.register_fake(_extern.name, _fake)

@@ -1,0 +1,136 @@
+"""Libraries over the native runtime: what they link, export and refuse, and operators of a user."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+import cpp_wrapper
+from cpp_wrapper import CppOptions, EmitError, OperatorSource
+from inductor_frontend import capture
+from tests.cpp.cpp_case import artifact_of_text
+from tests.native.native_case import build_native
+from wrapper_ir.artifact import Artifact
+
+LIBRARIES = {
+    "ld-linux-x86-64.so.2",
+    "libc.so.6",
+    "libm.so.6",
+    "libstdc++.so.6",
+    "libgcc_s.so.1",
+    "libgomp.so.1",
+}
+
+
+def needed(path: Path) -> set[str]:
+    """The libraries that a library names."""
+    text = subprocess.run(["readelf", "-d", path], capture_output=True, text=True, check=True).stdout
+    return {line.split("[")[1].rstrip("]") for line in text.splitlines() if "(NEEDED)" in line}
+
+
+def symbols(path: Path, *options: str) -> list[str]:
+    """The names of dynamic symbols, without their versions."""
+    command = ["nm", "-D", *options, str(path)]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return [line.split()[-1].partition("@")[0] for line in text.splitlines()]
+
+
+@pytest.fixture(scope="module")
+def pointwise() -> Artifact:
+    """A layer norm and a ReLU: kernels alone."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.LayerNorm(64), nn.ReLU()).eval()
+    with torch.no_grad():
+        return capture(model, (torch.randn(8, 64),))
+
+
+@pytest.mark.parametrize("threads", ["openmp", "none"])
+def test_a_library_names_no_library_of_torch(pointwise: Artifact, threads: str, tmp_path: Path) -> None:
+    program = build_native(pointwise, tmp_path, threads=threads, opt_level=1)
+    x = torch.randn(8, 64)
+    [result] = program([x])
+    torch.testing.assert_close(result, torch.relu(nn.functional.layer_norm(x, (64,))))
+    path = tmp_path / "model.so"
+    assert needed(path) <= LIBRARIES - ({"libgomp.so.1"} if threads == "none" else set())
+    assert all(name.startswith("wir_") for name in symbols(path, "--defined-only"))
+    assert not [
+        name for name in symbols(path, "--undefined-only") if "torch" in name or "Py" in name or "wir" in name
+    ]
+
+
+def test_a_static_runtime_needs_libc_and_libm(pointwise: Artifact, tmp_path: Path) -> None:
+    build_native(pointwise, tmp_path, threads="none", static_runtime=True, opt_level=1)
+    assert needed(tmp_path / "model.so") <= {"ld-linux-x86-64.so.2", "libc.so.6", "libm.so.6"}
+
+
+MISSING = """
+extern "mine::other(Tensor self) -> Tensor"
+extern "mine::twice(Tensor self) -> Tensor"
+
+func @main(%x: f32[4]) {
+  %a = call mine::twice(%x) : f32[4]
+  %b = call mine::twice(%a) : f32[4]
+  %c = call mine::other(%b) : f32[4]
+  return %c
+}
+"""
+TWICE = """
+#include "operator.h"
+
+WIR_OPERATOR(twice)(Tensor self, Tensor* ret0) {
+  wir::Owned made = wir::contiguous(self);
+  wir::Owned result(wir::new_tensor(self->rank, self->sizes(), nullptr, self->dtype));
+  for (int64_t i = 0; i < self->count; ++i) {
+    wir::data_of<float>(result.get())[i] = 2 * wir::data_of<float>(made.get())[i];
+  }
+  *ret0 = result.release();
+  return 0;
+}
+"""
+CALL = """
+extern "mine::twice(Tensor self) -> Tensor"
+
+func @main(%x: f32[4]) {
+  %y = call mine::twice(%x) : f32[4]
+  return %y
+}
+"""
+
+
+def test_a_user_adds_an_operator(tmp_path: Path) -> None:
+    source = OperatorSource(text=TWICE, schemas=("mine::twice(Tensor self) -> Tensor",))
+    program = build_native(artifact_of_text(CALL), tmp_path, operators=(source,), opt_level=1)
+    x = torch.randn(4)
+    [result] = program([x])
+    torch.testing.assert_close(result, 2 * x)
+
+
+def test_an_operator_with_another_schema_is_refused() -> None:
+    source = OperatorSource(text=TWICE, schemas=("mine::twice(Tensor self, int n) -> Tensor",))
+    with pytest.raises(EmitError, match=r"(?s)CPP502.*mine::twice.*declare both alike"):
+        cpp_wrapper.emit(artifact_of_text(CALL), options=CppOptions(runtime="native", operators=(source,)))
+
+
+def test_missing_operators_are_refused_together() -> None:
+    with pytest.raises(
+        EmitError, match=r"lacks 2 of the program's operators: mine::other, mine::twice \(2 calls\)"
+    ):
+        cpp_wrapper.emit(artifact_of_text(MISSING), options=CppOptions(runtime="native"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (CppOptions(runtime="Native"), "runtime='Native': expected 'torch' or 'native'"),
+        (CppOptions(runtime="native", threads="tbb"), "threads='tbb': expected 'openmp' or 'none'"),
+        (CppOptions(threads="none"), "threads is an option of native libraries"),
+    ],
+)
+def test_invalid_options_are_refused(options: CppOptions, message: str) -> None:
+    with pytest.raises(EmitError, match=f"CPP506.*{re.escape(message)}"):
+        cpp_wrapper.emit(artifact_of_text(CALL), options=options)

@@ -1,0 +1,129 @@
+"""Packed programs in every engine with torch: equal to eager mode, also after updates of weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+import fx_converter
+import py_wrapper
+from tests.common.compare import assert_same
+from tests.ops.packed_models import MODELS, Transformer, packed_model
+from wrapper_ir.artifact import Artifact
+from wrapper_ir.artifact.file import load, save
+from wrapper_ir.artifact.packing import model_names
+from wrapper_ir.errors import ArtifactError
+from wrapper_ir.operators.native import ATTENTION, PACKED_ADDMM, PACKED_CONVOLUTION
+from wrapper_ir.plugins.registry import machine
+from wrapper_ir_runtime.interp import Interpreter
+from wrapper_ir_torch import resolve, with_constants
+
+ENGINES: dict[str, Callable[[Artifact], Callable[..., Any]]] = {
+    "python": py_wrapper.compile,
+    "fx": fx_converter.convert,
+    "interpreter": lambda artifact: Interpreter(artifact, machine("torch")),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_packed_programs_equal_eager(name: str, tmp_path: Path) -> None:
+    """Also from a file, with planned memory, and after an update of all weights by the model's names."""
+    model, artifact, args = packed_model(name)
+    assert any(c.packing is not None for c in artifact.program.constants)
+    save(artifact, tmp_path / "m.wir")
+    artifact = load(tmp_path / "m.wir")
+    with torch.no_grad():
+        for engine in ENGINES.values():
+            assert_same(engine(artifact)(*args), model(*args))
+        _, planned, _ = packed_model(name, "pack-constants{level=generic},plan-memory")
+        assert_same(py_wrapper.compile(planned)(*args), model(*args))
+        for parameter in model.parameters():
+            parameter.mul_(-0.75)
+        names = model_names(artifact.program)
+        updated = with_constants(artifact, {n: t for n, t in model.state_dict().items() if n in names})
+        for engine in ENGINES.values():
+            assert_same(engine(updated)(*args), model(*args))
+
+
+@pytest.mark.parametrize("case", ["name", "shape", "dtype"])
+def test_refused_values(case: str) -> None:
+    _, artifact, _ = packed_model("mlp")
+    value = {"name": torch.zeros(24, 8), "shape": torch.zeros(8, 24), "dtype": torch.zeros(24, 8).half()}[
+        case
+    ]
+    with pytest.raises(ArtifactError, match="WIR719"):
+        with_constants(artifact, {"weight" if case == "name" else "0.weight": value})
+
+
+def test_a_packed_file_is_not_larger() -> None:
+    """Originals are dropped, except a tied one; the last panel of a weight is padded."""
+    for name in ("mlp", "transformer"):
+        model, packed, _ = packed_model(name)
+        stored = sum(data.nbytes for data in packed.constants.values())
+        weights = [parameter for parameter in model.parameters() if parameter.dim() == 2]
+        padding = sum(4 * (-weight.size(0) % 16) * weight.size(1) for weight in weights)
+        tied = model.wte.weight.nbytes if isinstance(model, Transformer) else 0
+        assert stored <= sum(parameter.nbytes for parameter in model.parameters()) + padding + tied
+
+
+def _packed(matrix: Tensor, lanes: int = 1) -> Tensor:
+    """Packs a matrix by torch."""
+    rows, columns = matrix.shape
+    padded = F.pad(matrix, (0, -columns % 16, 0, -rows % lanes))
+    return padded.view(-1, lanes, padded.size(1) // 16, 16).permute(2, 0, 3, 1).contiguous()
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7])
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_packed_addmm(rows: int, has_bias: bool) -> None:
+    x, weight, bias = torch.randn(rows, 5), torch.randn(5, 18), torch.randn(18) if has_bias else None
+    call = resolve(PACKED_ADDMM).call()
+    want = x @ weight + (0 if bias is None else bias)
+    out = torch.empty(rows, 18)
+    call(bias, x, _packed(weight).squeeze(-1), 18, out=out)
+    assert_same(out, want)
+    half = torch.empty(18, rows, dtype=torch.bfloat16).t()  # results may have any strides
+    row = None if bias is None else bias.bfloat16()
+    call(row, x.bfloat16(), _packed(weight.bfloat16(), 2), 18, out=half)
+    assert_same(half.float(), want, rtol=0.1, atol=0.1)
+
+
+@pytest.mark.parametrize(("groups", "kernel"), [(1, (3,)), (2, (3, 2)), (6, (3, 3)), (1, (2, 1, 2))])
+def test_packed_convolution(groups: int, kernel: tuple[int, ...]) -> None:
+    """Also a depthwise one, of six groups."""
+    x, weight = (
+        torch.randn(2, 6, *(5 for _ in kernel)),
+        torch.randn(18 if groups < 6 else 6, 6 // groups, *kernel),
+    )
+    outputs = weight.size(0)
+    matrix = weight.movedim(1, -1).flatten(1)
+    if groups == 6:
+        packed = _packed(matrix.t()).squeeze(-1)
+    else:
+        packed = torch.stack([_packed(part.t()).squeeze(-1) for part in matrix.chunk(groups)])
+    steps = ([2] * len(kernel), [1] * len(kernel), [1] * len(kernel))
+    bias = torch.randn(outputs)
+    want = torch.convolution(x, weight, bias, *steps, False, [0] * len(kernel), groups)
+    out = torch.empty_like(want)
+    resolve(PACKED_CONVOLUTION).call()(x, packed, bias, kernel, outputs, *steps, groups, out=out)
+    assert_same(out, want)
+
+
+@pytest.mark.parametrize("heads", [1, 4])
+def test_attention(heads: int) -> None:
+    """With a mask, with a scale, causal, and with heads that share keys and values."""
+    query, key, value = torch.randn(2, 4, 6, 16), torch.randn(2, heads, 8, 16), torch.randn(2, heads, 8, 16)
+    call, mask = resolve(ATTENTION).call(), torch.randn(6, 8)
+    for causal, bias, scale in ((False, mask, None), (False, None, 0.3), (True, None, None)):
+        want = F.scaled_dot_product_attention(
+            query, key, value, bias, is_causal=causal, scale=scale, enable_gqa=heads == 1
+        )
+        out = torch.empty(2, 6, 4, 16).transpose(1, 2)
+        call(query, key, value, causal, bias, scale, out=out)
+        assert_same(out, want)
