@@ -19,7 +19,7 @@ from wrapper_ir.artifact import Artifact
 from wrapper_ir.artifact.file import load, save
 from wrapper_ir.artifact.packing import model_names
 from wrapper_ir.errors import ArtifactError
-from wrapper_ir.operators.native import ATTENTION, PACKED_ADDMM, PACKED_CONVOLUTION
+from wrapper_ir.operators.native import ATTENTION, PACKED_ADDMM, PACKED_ADDMM_INT8, PACKED_CONVOLUTION
 from wrapper_ir.plugins.registry import machine
 from wrapper_ir_runtime.interp import Interpreter
 from wrapper_ir_torch import resolve, with_constants
@@ -92,6 +92,23 @@ def test_packed_addmm(rows: int, has_bias: bool) -> None:
     row = None if bias is None else bias.bfloat16()
     call(row, x.bfloat16(), _packed(weight.bfloat16(), 2), 18, out=half)
     assert_same(half.float(), want, rtol=0.1, atol=0.1)
+
+
+@pytest.mark.parametrize("has_scales", [False, True])
+def test_packed_int8(has_scales: bool) -> None:
+    """Products of floats are scaled; those of integers are exact."""
+    weight = torch.randint(-128, 128, (6, 18), dtype=torch.int8)
+    packed, call = _packed(weight, 4), resolve(PACKED_ADDMM_INT8).call()
+    if has_scales:
+        x, scales, bias = torch.randn(3, 6), torch.rand(18), torch.randn(18)
+        out = torch.empty(3, 18)
+        call(bias, x, packed, scales, 18, out=out)
+        assert_same(out, bias + (x @ weight.float()) * scales)
+    else:
+        bytes = torch.randint(-128, 128, (3, 6), dtype=torch.int8)
+        sums = torch.empty(3, 18, dtype=torch.int32)
+        call(None, bytes, packed, None, 18, out=sums)
+        assert torch.equal(sums, bytes.int() @ weight.int())
 
 
 @pytest.mark.parametrize(("groups", "kernel"), [(1, (3,)), (2, (3, 2)), (6, (3, 3)), (1, (2, 1, 2))])

@@ -23,6 +23,8 @@ CONSTANTS
 extern "aten::mm(Tensor self, Tensor mat2) -> Tensor"
 extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
 extern "aten::addmm.out(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"
+extern "aten::_weight_int8pack_mm(Tensor self, Tensor mat2, Tensor scales) -> Tensor"
+extern "aten::_int_mm(Tensor self, Tensor mat2) -> Tensor"
 extern "aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor"
 
 """
@@ -57,6 +59,8 @@ const %b : f32[24]
 const %w.packed : f32[2, 4, 16] parameter names("fc.weight") packed panels16 of "w"(24, 4) columns 24 transposed
 
 extern "aten::mm(Tensor self, Tensor mat2) -> Tensor"
+extern "aten::_weight_int8pack_mm(Tensor self, Tensor mat2, Tensor scales) -> Tensor"
+extern "aten::_int_mm(Tensor self, Tensor mat2) -> Tensor"
 extern "aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor"
 extern "wrapper_ir::packed_addmm.out(Tensor? bias, Tensor mat1, Tensor packed, SymInt columns, *, Tensor(a!) out) -> Tensor(a!)"
 
@@ -199,12 +203,32 @@ def test_calls_that_stay(case: str) -> None:
     assert run_pipeline(program, "pack-constants") is program
 
 
-@pytest.mark.parametrize(("level", "is_packed"), [("avx512", True), ("avx2", False), ("generic", False)])
-def test_levels_of_bfloat16(level: str, is_packed: bool) -> None:
-    text = _packed("const %w : bf16[5, 24]", _MM.format(n=24).replace("f32[2, 4]", "bf16[2, 5]").replace("f32", "bf16"),
-                   f"{{level={level}}}")  # fmt: skip
-    line = 'const %w.packed : bf16[2, 3, 16, 2] packed panels16_pairs of "w"(5, 24) columns 24\n'
-    assert (line in text) is is_packed
+@pytest.mark.parametrize("level", ["avx512", "avx2", "generic"])
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+def test_elements_of_two_bytes(dtype: str, level: str) -> None:
+    body = _MM.format(n=24).replace("f32[2, 4]", "f32[2, 5]").replace("f32", dtype)
+    text = _packed(f"const %w : {dtype}[5, 24]", body, f"{{level={level}}}")
+    assert f'const %w.packed : {dtype}[2, 3, 16, 2] packed panels16_pairs of "w"(5, 24) columns 24\n' in text
+
+
+def test_int8_matmuls() -> None:
+    """Of floats with scales, whose matrix is transposed, and of integers."""
+    text = _packed(
+        "const %w : i8[24, 6]\nconst %v : i8[6, 24]\nconst %s : bf16[24]",
+        """%x: bf16[2, 6], %i: i8[32, 6]) {
+  %y = call aten::_weight_int8pack_mm(%x, %w, %s) : bf16[2, 24]
+  %z = call aten::_int_mm(%i, %v) : i32[32, 24]
+  drop %x
+  drop %i
+  return %y, %z""",
+    )
+    assert (
+        'const %w.packed : i8[2, 2, 16, 4] packed panels16_quads of "w"(24, 6) columns 24 transposed\n'
+        in text
+    )
+    assert 'const %v.packed : i8[2, 2, 16, 4] packed panels16_quads of "v"(6, 24) columns 24\n' in text
+    assert "call wrapper_ir::packed_addmm_int8.out(none, %x, %w.packed, %s, 24, out=%y)" in text
+    assert "call wrapper_ir::packed_addmm_int8.out(none, %i, %v.packed, none, 24, out=%z)" in text
 
 
 def test_data_of_artifacts(tmp_path: Path) -> None:

@@ -100,3 +100,86 @@ def test_random_programs(seed: int) -> None:
     assert check(changed) == ()
     assert compare(*UseOutVariants().comparable(program, changed)) is None
     assert check(derive_frees(changed)) == ()
+
+
+NATIVE = """wir 0.4
+target cpu
+
+symbol s0 : int backed [2, 64] hint 8
+
+extern "aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor"
+extern "aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0., bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)" tags(random)
+extern "aten::cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor"
+
+"""
+
+
+def _native(body: str) -> str:
+    program = parse_program(f"{NATIVE}func @main({body}\n}}\n")
+    text = print_program(run_pipeline(program, "use-out-variants{runtime=native}"))
+    return text[text.index("func ") :]
+
+
+def test_convolutions_of_the_native_runtime() -> None:
+    """A check of the layout with which the result is allocated goes."""
+    body = """%x: f32[s0, 3, 8, 8], %w: f32[4, 3, 1, 1]) {
+  define s0 = size(%x, 0)
+  %y = call aten::convolution(%x, %w, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1) : f32[s0, 4, 8, 8]{256, 1, 32, 4}
+  assert_layout %y [s0, 4, 8, 8] [256, 1, 32, 4] align(16) "convolution"
+  %z = call aten::cumsum(%y, 0) : f32[s0, 4, 8, 8]
+  drop %x
+  drop %w
+  free %y
+  return %z"""
+    assert (
+        _native(body)
+        == """\
+func @main(%x: f32[s0, 3, 8, 8], %w: f32[4, 3, 1, 1]) {
+  define s0 = size(%x, 0)
+  %y = alloc f32[s0, 4, 8, 8]{256, 1, 32, 4}
+  call aten::convolution.out(%x, %w, none, [1, 1], [0, 0], [1, 1], false, [0, 0], 1, out=%y)
+  drop %x
+  drop %w
+  %z = call aten::cumsum(%y, 0) : f32[s0, 4, 8, 8]
+  free %y.s
+  return %z
+}
+"""
+    )
+
+
+ATTENTION = """%q: f32[2, 4, 8, 16], %k: f32[2, 4, 8, 16], %m: f32[8, 8]) {{
+  %t = call aten::_scaled_dot_product_flash_attention_for_cpu(%q, %k, %k, {dropout}, attn_mask=%m) : results
+  %y = unpack %t[0] : f32[2, 4, 8, 16]{{512, 16, 64, 1}}
+{more}  drop %t
+  assert_layout %y [2, 4, 8, 16] [512, 16, 64, 1] align(16) "attention"
+  drop %q
+  drop %k
+  drop %m
+  return %y"""
+
+
+def test_attention_of_the_native_runtime() -> None:
+    assert (
+        _native(ATTENTION.format(dropout="0.0", more=""))
+        == """\
+func @main(%q: f32[2, 4, 8, 16], %k: f32[2, 4, 8, 16], %m: f32[8, 8]) {
+  %y = alloc f32[2, 4, 8, 16]{512, 16, 64, 1}
+  call wrapper_ir::attention.out(%q, %k, %k, false, %m, none, out=%y)
+  drop %q
+  drop %k
+  drop %m
+  return %y
+}
+"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("dropout", "more"),
+    [("0.5", ""), ("0.0", "  %l = unpack %t[1] : f32[2, 4, 8]\n  free %l\n")],
+    ids=["dropout", "logsumexp"],
+)
+def test_attention_that_stays(dropout: str, more: str) -> None:
+    program = parse_program(f"{NATIVE}func @main({ATTENTION.format(dropout=dropout, more=more)}\n}}\n")
+    assert run_pipeline(program, "use-out-variants{runtime=native}") is program

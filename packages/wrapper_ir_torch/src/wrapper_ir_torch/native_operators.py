@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wrapper_ir.operators.native import ATTENTION, PACKED_ADDMM, PACKED_CONVOLUTION
+from wrapper_ir.operators.native import ATTENTION, PACKED_ADDMM, PACKED_ADDMM_INT8, PACKED_CONVOLUTION
 
 # Any: torch leaves its registry of operators untyped
 _library: Any = torch.library
@@ -41,6 +41,16 @@ def _packed_addmm(bias: Tensor | None, mat1: Tensor, packed: Tensor, columns: in
     if bias is None:
         return torch.mm(mat1, matrix, out=out)
     return torch.addmm(bias, mat1, matrix, out=out)
+
+
+def _packed_addmm_int8(
+    bias: Tensor | None, mat1: Tensor, packed: Tensor, scales: Tensor | None, columns: int, *, out: Tensor
+) -> Tensor:
+    wide = torch.float32 if mat1.is_floating_point() else torch.float64  # exact for sums of products of bytes
+    result = mat1.to(wide) @ _matrix(packed, mat1.size(1), columns).to(wide)
+    if scales is not None:
+        result = result * scales
+    return out.copy_(result if bias is None else result + bias)
 
 
 def _packed_convolution(  # noqa: PLR0913 - the operator's own
@@ -85,6 +95,7 @@ def _fake(*args: object, out: Tensor) -> Tensor:
 
 for _extern, _function in (
     (PACKED_ADDMM, _packed_addmm),
+    (PACKED_ADDMM_INT8, _packed_addmm_int8),
     (PACKED_CONVOLUTION, _packed_convolution),
     (ATTENTION, _attention),
 ):

@@ -18,6 +18,13 @@ PACKED_ADDMM = ir.ExternDef(
 """Writes `bias + mat1 @ B`. B is a matrix of `columns` columns, packed in panels; `bias` has a number for
 each column."""
 
+PACKED_ADDMM_INT8 = ir.ExternDef(
+    schema="wrapper_ir::packed_addmm_int8.out(Tensor? bias, Tensor mat1, Tensor packed, Tensor? scales, "
+    "SymInt columns, *, Tensor(a!) out) -> Tensor(a!)"
+)
+"""Writes `bias + scales * (mat1 @ B)`. B is a matrix of int8 in panels, and `mat1` one of floats, or of 8-bit
+integers, whose sums are exact. `scales` has a number for each column."""
+
 PACKED_CONVOLUTION = ir.ExternDef(
     schema="wrapper_ir::packed_convolution.out(Tensor input, Tensor packed, Tensor? bias, SymInt[] kernel, "
     "SymInt out_channels, SymInt[] stride, SymInt[] padding, SymInt[] dilation, SymInt groups, *, "
@@ -33,5 +40,5 @@ ATTENTION = ir.ExternDef(
 """Writes the first result of `aten::_scaled_dot_product_flash_attention_for_cpu` without dropout. Several
 heads of `query` may share one of `key` and `value`."""
 
-NATIVE_OPERATORS = (PACKED_ADDMM, PACKED_CONVOLUTION, ATTENTION)
+NATIVE_OPERATORS = (PACKED_ADDMM, PACKED_ADDMM_INT8, PACKED_CONVOLUTION, ATTENTION)
 """All of these operators."""

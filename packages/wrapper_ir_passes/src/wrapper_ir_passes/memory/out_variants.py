@@ -50,9 +50,17 @@ OUT_VARIANTS: Mapping[str, str] = MappingProxyType(dict(map(_variant, _ROWS.spli
 """Out variants by operator; apart from `out`, both have the same arguments."""
 
 
-def out_variant(extern: ir.ExternDef) -> ir.ExternDef | None:
+_NATIVE_ROWS = """
+    _int_mm addbmm addmm addmv baddbmm bmm convolution dot mm mv scatter.src:src_out vdot
+"""
+NATIVE_VARIANTS: Mapping[str, str] = MappingProxyType(dict(map(_variant, _NATIVE_ROWS.split())))
+"""Out variants of the native runtime, which writes into the given tensor. torch computes `convolution.out` in
+other memory, and copies it."""
+
+
+def out_variant(extern: ir.ExternDef, variants: Mapping[str, str] = OUT_VARIANTS) -> ir.ExternDef | None:
     """Returns the declaration of an out variant; None if it is missing or the operator has effects."""
-    name = OUT_VARIANTS.get(extern.name)
+    name = variants.get(extern.name)
     if name is None or extern.tags or extern.symmetric:
         return None
     args, _, _ = extern.schema[extern.schema.index("(") + 1 :].rpartition(") ->")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import ClassVar
 
 from wrapper_ir import ir
@@ -31,26 +30,15 @@ class Level(enum.Enum):
     GENERIC = "generic"
 
 
-_FLOATS = MappingProxyType({ir.DType.F32: ir.PackedLayout.PANELS})
-_LAYOUTS: Mapping[Level, Mapping[ir.DType, ir.PackedLayout]] = MappingProxyType(
-    {
-        # AVX-512 multiplies pairs of rows of bfloat16
-        Level.AVX512: MappingProxyType({**_FLOATS, ir.DType.BF16: ir.PackedLayout.PAIRS}),
-        Level.AVX2: _FLOATS,
-        Level.GENERIC: _FLOATS,
-    }
-)
-"""Layouts of matrices by level and element type."""
-
-
 @dataclasses.dataclass(frozen=True)
 class PackConstants(Pass):
-    """Packs constant weights of `mm`, `addmm` and `convolution`, for libraries of the native runtime.
+    """Packs constant weights of matmuls and convolutions, for libraries of the native runtime.
 
-    The calls become `wrapper_ir::packed_addmm.out` and `wrapper_ir::packed_convolution.out`, which write to
-    storages of the program; lifetimes are derived again. A weight is packed if it is an immutable constant of
-    the CPU, or a view of all of it. Constants that nothing reads any more are removed. Convolutions and
-    float32 matmuls have one layout for all levels; bfloat16 matmuls are packed for avx512 only.
+    `mm`, `addmm` (float32, bfloat16, float16), `_int_mm`, `_weight_int8pack_mm` and `convolution` (float32)
+    become operators that read packed weights and write to storages of the program; lifetimes are derived
+    again. A weight is packed if it is an immutable constant of the CPU, or a view of all of it. Constants
+    that no op reads any more are removed. All levels have the same layouts today; an artifact names its level
+    as `packed_for` in the metadata.
     """
 
     name: ClassVar[str] = "pack-constants"
@@ -59,12 +47,12 @@ class PackConstants(Pass):
 
     def transform(self, analyses: Analyses) -> ir.Program:
         """The program with packed constants."""
-        packed = _Packer(analyses, self.level).program()
+        packed = _Packer(analyses).program()
         return packed if packed is analyses.program else derive_frees(packed)
 
     def comparable(self, before: ir.Program, after: ir.Program) -> tuple[ir.Program, ir.Program]:
         """Returns both programs with packed constants."""
-        return _Packer(Analyses(before), self.level).program(), after
+        return _Packer(Analyses(before)).program(), after
 
     def around(self, artifact: Artifact, program: ir.Program) -> Artifact:
         """Returns the artifact with the bytes of the packed constants, without those of removed ones."""
@@ -92,8 +80,8 @@ class PackConstants(Pass):
 class _Packer:
     """One run of the pass. `packed` are the new constants by original and packing."""
 
-    def __init__(self, analyses: Analyses, level: Level) -> None:
-        self.analyses, self.layouts = analyses, _LAYOUTS[level]
+    def __init__(self, analyses: Analyses) -> None:
+        self.analyses = analyses
         self.constants = {c.value: c for c in analyses.program.constants}
         self.packed: dict[ir.Packing, ir.Constant] = {}
         self.externs: dict[str, ir.ExternDef] = {}
@@ -152,7 +140,7 @@ class _Packer:
         output = op.result if "out" not in args else args["out"] if op.result is None else None
         if not ir.is_tensor(output) or (op.result is not None and not can_allocate(output, symbols)):
             return None
-        call = packed_call(op, args, output, views, self.layouts)
+        call = packed_call(op, args, output, views)
         return None if call is None else (call, output)
 
     def _constant(self, call: PackedCall) -> ir.Constant:

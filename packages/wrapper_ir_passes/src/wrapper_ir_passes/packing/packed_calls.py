@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 from wrapper_ir import ir
 from wrapper_ir.expr import Bool, Float, Int
-from wrapper_ir.operators.native import PACKED_ADDMM, PACKED_CONVOLUTION
+from wrapper_ir.operators.native import PACKED_ADDMM, PACKED_ADDMM_INT8, PACKED_CONVOLUTION
 from wrapper_ir_passes.packing.constant_views import ConstantViews, matrix_packing, without_packing
 
 _MATMULS = ("aten::addmm", "aten::addmm.out", "aten::mm", "aten::mm.out")
+_INT8_MATMULS = ("aten::_weight_int8pack_mm", "aten::_int_mm", "aten::_int_mm.out")
 _CONVOLUTIONS = ("aten::convolution", "aten::convolution.out")
 _LEAST_COLUMNS = ir.PANEL // 2
 """Fewer columns would more than double the bytes of a weight."""
@@ -29,43 +30,79 @@ class PackedCall:
     """Arguments before and after the packed weight."""
 
 
-def packed_call(
-    op: ir.CallExtern,
-    args: Mapping[str, ir.Arg],
-    output: ir.Value[ir.TensorType],
-    views: ConstantViews,
-    dtypes: Mapping[ir.DType, ir.PackedLayout],
-) -> PackedCall | None:
-    """Returns the packed form of a call with these arguments; None if it must stay.
+_LAYOUTS = {
+    ir.DType.F32: ir.PackedLayout.PANELS,
+    ir.DType.BF16: ir.PackedLayout.PAIRS,
+    ir.DType.F16: ir.PackedLayout.PAIRS,
+    ir.DType.I8: ir.PackedLayout.QUADS,
+}
+"""Layouts of matrices by element type."""
 
-    `dtypes` are the layouts of matrices by element type.
-    """
+
+def packed_call(
+    op: ir.CallExtern, args: Mapping[str, ir.Arg], output: ir.Value[ir.TensorType], views: ConstantViews
+) -> PackedCall | None:
+    """Returns the packed form of a call with these arguments; None if it must stay."""
     if op.target in _MATMULS:
-        return _packed_matmul(args, output, views, dtypes)
+        return _packed_matmul(args, output, views)
+    if op.target in _INT8_MATMULS:
+        return _packed_int8_matmul(args, output, views)
     if op.target in _CONVOLUTIONS:
         return _packed_convolution(args, output, views)
     return None
 
 
 def _packed_matmul(
-    args: Mapping[str, ir.Arg],
-    output: ir.Value[ir.TensorType],
-    views: ConstantViews,
-    dtypes: Mapping[ir.DType, ir.PackedLayout],
+    args: Mapping[str, ir.Arg], output: ir.Value[ir.TensorType], views: ConstantViews
 ) -> PackedCall | None:
     is_sum = "mat1" in args
     bias, rows, matrix = (args["self"] if is_sum else None), args["mat1" if is_sum else "self"], args["mat2"]
     constant = views.constant(matrix)
-    if constant is None or not ir.is_tensor(matrix) or not _are_like(output, matrix, rows, bias):
+    if constant is None or not ir.is_tensor(matrix) or not output.type.dtype.is_floating:
         return None
-    layout = dtypes.get(matrix.type.dtype)
-    packing = None if layout is None else matrix_packing(constant, matrix.type, layout)
-    if packing is None or packing.columns < _LEAST_COLUMNS or packing.fault(matrix.type.dtype):
+    if not _are_like(output, matrix, rows, bias):
+        return None
+    packing = _matrix_packing(constant, matrix.type)
+    if packing is None:
         return None
     columns = Int(packing.columns)
     if not (_is_row(bias, columns) and _is_one(args.get("beta")) and _is_one(args.get("alpha"))):
         return None
     return PackedCall(PACKED_ADDMM, constant, packing, (bias, rows), (columns,))
+
+
+def _packed_int8_matmul(
+    args: Mapping[str, ir.Arg], output: ir.Value[ir.TensorType], views: ConstantViews
+) -> PackedCall | None:
+    """Returns the packed form of a matmul with a matrix of int8, which is transposed if it has scales."""
+    rows, matrix, scales = args["self"], args["mat2"], args.get("scales")
+    constant = views.constant(matrix)
+    if constant is None or not ir.is_tensor(matrix) or not ir.is_tensor(rows):
+        return None
+    type = matrix.type
+    if scales is not None:
+        type = dataclasses.replace(type, sizes=type.sizes[::-1], strides=type.strides[::-1])
+    packing = _matrix_packing(constant, type)
+    if packing is None or type.dtype is not ir.DType.I8 or output.type.device != rows.type.device:
+        return None
+    is_scaled = (
+        rows.type.dtype.is_floating and rows.type.dtype.itemsize < 8 and rows.type.dtype is output.type.dtype
+    )
+    is_exact = rows.type.dtype is ir.DType.I8 and output.type.dtype is ir.DType.I32
+    columns = Int(packing.columns)
+    if not (is_exact if scales is None else is_scaled and _is_row(scales, columns)):
+        return None
+    return PackedCall(PACKED_ADDMM_INT8, constant, packing, (None, rows), (scales, columns))
+
+
+def _matrix_packing(constant: ir.Constant, matrix: ir.TensorType) -> ir.Packing | None:
+    """Returns the packing of a matrix; None if its elements have no layout, or panels would be mostly
+    padding."""
+    layout = _LAYOUTS.get(matrix.dtype)
+    packing = None if layout is None else matrix_packing(constant, matrix, layout)
+    if packing is None or packing.columns < _LEAST_COLUMNS or packing.fault(matrix.dtype):
+        return None
+    return packing
 
 
 def _packed_convolution(
