@@ -1,7 +1,7 @@
 """Our libraries against other runtimes for CPUs, in one run, all in C++: calls, the start of a process, memory.
 
-Usage: `python -m tools.bench.bench_native [--write] [--rounds N] [--models mlp,gpt ...]
-[--folder F] [--keep] [calls calls2 start ...]`. Prints tables with ratios; `--write` also writes
+Usage: `python -m tools.bench.bench_native [--write] [--rounds N] [--models mlp,gpt]
+[--sides native,openvino] [--folder F] [--keep] [calls calls2 start ...]`. Prints tables with ratios; `--write` also writes
 `docs/benchmarks/native.md`, prediction first. Everything that it needs it makes in the folder: the runtimes
 (`pip install --target`, fixed versions), exports of each model, and the drivers. A later run finds them there;
 `--keep` also keeps our own exports. Processes are pinned, and asked in turn.
@@ -47,6 +47,8 @@ its results are compared with eager's. Then all sides of a model are asked in tu
 its best round. With one thread the clock is the process's own, without what other processes take; with two it is the wall's. A
 ratio is the time of ours over that of the best of all other sides in the table."""
 
+_COPIES = """ The last column includes copies of
+weights that a runtime makes in its own layout, or because it does not map its file."""
 _NARROW = ("mlp", "gpt", "bert", "minilm", "minilm_batch", "gpt2_step")
 """Models that are also measured in other forms."""
 _SLICE = 5_000_000
@@ -62,6 +64,10 @@ def _us(seconds: float) -> str:
         if microseconds < 100
         else f"{microseconds:,.0f}"
     )
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in text.split(",") if word]
 
 
 def _ratio(value: float) -> str:
@@ -144,13 +150,14 @@ def start(workshop: Workshop, rounds: int, model: str = "minilm") -> str:
         rounds + 1,
     )
     walls, rows = dict[str, float](), list[list[str]]()
+    roots = (workshop.packages, Path(torch.__file__).parent)
     for title, found in answers.items():
         found = found[1:]  # the first fills caches of a runtime
         numbers = [finished.numbers for finished in found]
         assert all(is_right(n["difference"], n["magnitude"]) for n in numbers), title
         walls[title] = min(n["wall"] - n["began"] for n in numbers) * 1e-9
         shipped = shipped_bytes(
-            prepared.commands[title].case, SIDES[title], found[0].libraries, prepared.weights
+            prepared.commands[title].case, SIDES[title], found[0].libraries, prepared.weights, roots
         )
         rows.append(
             [
@@ -159,7 +166,7 @@ def start(workshop: Workshop, rounds: int, model: str = "minilm") -> str:
                 f"{min(n['cpu'] for n in numbers) * 1e-6:.1f}",
                 f"{shipped / MIB:.1f}",
                 f"{min(n['resident'] for n in numbers) / 1024:.1f}",
-                f"{min(beyond_weights(n, prepared.weights) for n in numbers) / MIB:.1f}",
+                f"{min(beyond_weights(n) for n in numbers) / MIB:.1f}",
             ]
         )
     headers = (
@@ -175,7 +182,10 @@ def start(workshop: Workshop, rounds: int, model: str = "minilm") -> str:
     said = [f"{title}: {walls[title] / best:.2f} of the best peer" for title in ours]
     if NATIVE in walls:
         said.append(f"{NATIVE}: {walls[NATIVE] / walls[LIBTORCH]:.2f} of {LIBTORCH}")
-    return table(headers, rows) + f"\n\nWall: {'; '.join(said)}. Weights: {prepared.weights / MIB:.1f} MiB."
+    return (
+        table(headers, rows)
+        + f"\n\nWall: {'; '.join(said)}. Weights: {prepared.weights / MIB:.1f} MiB.{_COPIES}"
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -184,6 +194,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=60, help="rounds of calls, and of starts a sixth")
     parser.add_argument("--models", default=",".join(MODELS), help="names, with commas")
     parser.add_argument("--folder", type=Path, default=Path("out/native"), help="where everything is made")
+    parser.add_argument("--sides", default="", help="names of drivers, with commas; without it all")
     parser.add_argument("--keep", action="store_true", help="keep our exports of an earlier run")
     headings = {
         "calls": "Calls on one thread",
@@ -196,7 +207,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("what", nargs="*", default=list(headings), help=", ".join(headings))
     options = parser.parse_args(argv)
     torch.set_num_threads(1)
-    workshop, models = Workshop(options.folder, keep=options.keep), options.models.split(",")
+    workshop, models = (
+        Workshop(options.folder, keep=options.keep, only=_words(options.sides)),
+        _words(options.models),
+    )
     narrow = [model for model in _NARROW if model in models]
     parts: Mapping[str, Callable[[], str]] = {
         "calls": lambda: calls(workshop, models, options.rounds, 1),

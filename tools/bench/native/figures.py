@@ -30,11 +30,9 @@ def over_best(times: Mapping[str, float], side: str) -> float:
     return times[side] / min(others) if side in times and others else math.nan
 
 
-def beyond_weights(numbers: Mapping[str, float], weights: int) -> float:
-    """Bytes resident beyond weights.
+def beyond_weights(numbers: Mapping[str, float]) -> float:
+    """Bytes resident beyond the pages of the model's file that are mapped.
 
-    If a process maps a file with the weights, the pages of this map are the weights. Otherwise it has a copy,
-    and their bytes are subtracted.
+    Copies of weights, as runtimes make them to change the layout, are among them.
     """
-    is_mapped = numbers["mapped"] * 1024 >= weights / 2
-    return numbers["resident"] * 1024 - (numbers["file"] * 1024 if is_mapped else weights)
+    return (numbers["resident"] - numbers["file"]) * 1024

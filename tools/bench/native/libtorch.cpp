@@ -1,4 +1,5 @@
-// Our library with libtorch, through the runner that cpp_wrapper ships. With CHECK_CONSTANTS=0 opening does not read the constants.
+// Our library with libtorch, through the runner that cpp_wrapper ships. With CHECK_CONSTANTS=0 the constants are not read when it is
+// opened.
 #include "side.h"
 
 #include <wrapper_ir/runner.hpp>

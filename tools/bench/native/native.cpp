@@ -1,4 +1,4 @@
-// Our library without torch, through its C interface. With CHECK_CONSTANTS=0 opening does not read the constants.
+// Our library without torch, through its C interface. With CHECK_CONSTANTS=0 the constants are not read when it is opened.
 #include "side.h"
 
 #include <dlfcn.h>

@@ -39,7 +39,10 @@ class OrtCall final : public side::Call {
   OrtCall(Handle session, side::Case& given) : session_(session) {
     Handle memory = nullptr;
     call(kCpuMemory, kArena, kDefaultMemory, &memory);
-    for (side::Value& value : given.inputs) inputs_.push_back(over(memory, value, value.bytes.data())), in_.push_back(value.name.c_str());
+    for (side::Value& value : given.inputs) {
+      inputs_.push_back(over(memory, value, value.bytes.data()));
+      in_.push_back(value.name.c_str());
+    }
     targets_.reserve(given.outputs.size());
     for (side::Value& value : given.outputs) {
       targets_.emplace_back(static_cast<size_t>(value.count()));
@@ -60,8 +63,8 @@ class OrtCall final : public side::Call {
  private:
   static Handle over(Handle memory, const side::Value& value, void* data) {
     Handle made = nullptr;
-    const size_t nbytes = value.bytes.size();
-    call(kTensorWithData, memory, data, nbytes, value.sizes.data(), value.sizes.size(), value.dtype == "i64" ? kInt64 : kFloat, &made);
+    const int dtype = value.dtype == "i64" ? kInt64 : kFloat;
+    call(kTensorWithData, memory, data, value.bytes.size(), value.sizes.data(), value.sizes.size(), dtype, &made);
     return made;
   }
   Handle session_;

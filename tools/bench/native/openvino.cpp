@@ -1,5 +1,5 @@
-// OpenVINO through its C interface: the shared libraries and headers of its wheel. MODEL is its IR; the folder beside it, `cache`,
-// keeps what compiling the model gave, as OpenVINO advises for short starts.
+// OpenVINO through its C interface: the shared libraries and headers of its wheel. MODEL is its IR; the folder `cacheTHREADS` beside
+// it keeps what compiling the model gave, as OpenVINO advises for short starts.
 #include "side.h"
 
 #include <openvino/c/openvino.h>
@@ -49,7 +49,7 @@ class OvModel final : public side::Model {
  public:
   OvModel(const std::string& path, int threads) {
     check(ov_core_create(&core_));
-    const std::string cache = path.substr(0, path.rfind('/')) + "/cache" + std::to_string(threads), count = std::to_string(threads);
+    const std::string count = std::to_string(threads), cache = path.substr(0, path.rfind('/')) + "/cache" + count;
     check(ov_core_set_property(core_, "CPU", "CACHE_DIR", cache.c_str()));
     const char* precision = std::getenv("OPENVINO_PRECISION");
     check(ov_core_compile_model_from_file(core_, path.c_str(), "CPU", 8, &model_, "INFERENCE_NUM_THREADS", count.c_str(),

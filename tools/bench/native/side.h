@@ -6,8 +6,8 @@
 //   DRIVER MODEL CASE THREADS reload COUNT       opens, runs and closes the model so many times
 //   DRIVER MODEL CASE THREADS hold               one call, then waits for a line of standard input
 //
-// Answers are lines of NAME=NUMBER words; `first` lists the shared libraries before, a line `library PATH` each. THREADS are those
-// inside a call.
+// Answers are lines of NAME=NUMBER words; `first` lists the shared libraries before, a line `library PATH` each. THREADS are
+// those inside a call.
 #pragma once
 
 #include <sys/resource.h>
@@ -20,6 +20,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
@@ -92,19 +93,23 @@ inline int64_t nanoseconds(clockid_t clock) {
   return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
 }
 
-/// Kilobytes resident; `file`: those that map a file below `path`, with the size of these maps in `mapped`.
+/// Kilobytes resident; `file`: those in large maps of files in the model's folder, its weights; `mapped`: the size of these maps.
 struct Resident {
   int64_t total = 0, anonymous = 0, file = 0, mapped = 0;
 };
 
 inline Resident resident(const std::string& path) {
+  constexpr uint64_t kLarge = 1 << 20;  // smaller ones are code
   Resident found;
   std::ifstream lines("/proc/self/smaps");
+  const std::string folder = std::filesystem::weakly_canonical(std::filesystem::absolute(path)).parent_path().string();
   bool is_file = false;
   for (std::string line; std::getline(lines, line);) {
     const size_t slash = line.find('/');
     if (line.find('-') < line.find(' ')) {  // the head of a map: its range, rights, place in a file, the file
-      is_file = slash != std::string::npos && line.compare(slash, path.size(), path) == 0;
+      char* rest = nullptr;
+      const uint64_t begin = std::strtoull(line.c_str(), &rest, 16), end = std::strtoull(rest + 1, nullptr, 16);
+      is_file = end - begin >= kLarge && slash != std::string::npos && line.compare(slash, folder.size(), folder) == 0;
       continue;
     }
     std::istringstream words(line);

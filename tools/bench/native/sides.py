@@ -71,11 +71,12 @@ class Prepared:
 class Workshop:
     """Exports models and compiles drivers into a folder, where they stay for the next run.
 
-    Exports of this repository's are made again, unless `keep`.
+    Exports of this repository's are made again, unless `keep`. `only`: drivers of the sides that take part; all
+    if it is empty.
     """
 
-    def __init__(self, folder: Path, *, keep: bool) -> None:
-        self._folder, self._keep = folder.resolve(), keep
+    def __init__(self, folder: Path, *, keep: bool, only: Sequence[str] = ()) -> None:
+        self._folder, self._keep, self._only = folder.resolve(), keep, only
         self._packages = self._folder / "packages"
         install(self._packages)
 
@@ -91,6 +92,8 @@ class Workshop:
         self._export(model, "case", folder)
         commands, missing = dict[str, Command](), dict[str, str]()
         for title, side in wanted.items():
+            if self._only and side.driver not in self._only:
+                continue
             failed = next((why for kind in side.exports if (why := self._export(model, kind, folder))), "")
             if failed:
                 missing[title] = failed
@@ -134,9 +137,11 @@ def reason(log: str) -> str:
     return re.sub(r"^[\w.]*\.", "", lines[-1])[:300] if lines else ""
 
 
-def shipped_bytes(folder: Path, side: Side, libraries: Sequence[Path], weights: int) -> int:
-    """Bytes beside weights: the model's files less the weights, and libraries that the system does not have."""
+def shipped_bytes(
+    folder: Path, side: Side, libraries: Sequence[Path], weights: int, roots: Sequence[Path]
+) -> int:
+    """Bytes beside weights: the model's files less the weights, and shared libraries below `roots`."""
     files = [path for pattern in side.files for path in folder.glob(pattern)]
-    system = ("/lib/", "/lib64/", "/usr/lib/", "/memfd:", "/tmp/", "/proc/")
-    own = [path for path in libraries if not str(path).startswith(system) and path not in files]
-    return sum(path.stat().st_size for path in (*files, *own) if path.is_file()) - weights
+    homes = [root.resolve() for root in roots]
+    own = [path for path in libraries if any(path.is_relative_to(home) for home in homes)]
+    return sum(path.stat().st_size for path in (*files, *own)) - weights
