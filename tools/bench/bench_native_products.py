@@ -309,6 +309,12 @@ def compare(sides: dict[str, Side], shapes: list[tuple[int, int, int]], rounds: 
     return table(["m x k x n", "ours, us", "of peak", *others, "best of the others"], rows)
 
 
+def read_shapes(text: str) -> list[tuple[int, int, int]]:
+    """Reads `64x256x768,8x64x64`."""
+    sizes = [[int(size) for size in shape.split("x")] for shape in text.split(",")]
+    return [(m, k, n) for m, k, n in sizes]
+
+
 def main() -> None:
     """Measures and prints."""
     parser = argparse.ArgumentParser(
@@ -323,9 +329,7 @@ def main() -> None:
     if options.peers is not None:
         sys.path.append(str(options.peers))
     torch.set_num_threads(1)
-    shapes = (
-        [tuple(map(int, text.split("x"))) for text in options.shapes.split(",")] if options.shapes else SHAPES
-    )
+    shapes = read_shapes(options.shapes) if options.shapes else list(SHAPES)
     with tempfile.TemporaryDirectory() as folder:
         library = build(Path(folder))
         sides = native_sides(library) | {"MKL, rows": mkl_side(False), "MKL, columns": mkl_side(True)}
@@ -334,7 +338,7 @@ def main() -> None:
             sides["OpenBLAS"] = openblas
         peak = _peak(library)
         print(f"{torch.backends.cpu.get_cpu_capability()}, peak of a core {peak / 1e9:.0f} GFLOP/s")
-        print(compare(sides | peer_sides(), list(shapes), options.rounds, peak))
+        print(compare(sides | peer_sides(), shapes, options.rounds, peak))
 
 
 if __name__ == "__main__":
