@@ -90,14 +90,21 @@ def build(folder: Path) -> ctypes.CDLL:
             (folder / path.name).write_bytes(path.read_bytes())
     driver = folder / "products.driver.cpp"
     driver.write_bytes((Path(__file__).parent / "native" / "products.cpp").read_bytes())
-    flags = ["-std=c++20", "-O2", "-fPIC", "-shared", "-fno-math-errno", "-ffp-contract=off", "-fopenmp"]
+    flags = ["-std=c++20", "-O2", "-fPIC", "-fno-math-errno", "-ffp-contract=off", "-fopenmp", f"-I{folder}"]
     flags += _FLAGS.get(torch.backends.cpu.get_cpu_capability(), ())
+    objects = []
+    for unit in (driver, folder / "panels.cpp", folder / "packers.cpp"):
+        objects.append(str(unit.with_suffix(".o")))
+        subprocess.run(["g++", *flags, "-c", str(unit), "-o", objects[-1]], check=True)
     target = folder / "products.so"
-    sources = [str(driver), str(folder / "panels.cpp"), str(folder / "packers.cpp")]
-    for libraries in (["-lxsmm", "-lxsmmnoblas", "-ldl", "-lm"], []):
-        command = ["g++", *flags, f"-I{folder}", *sources, "-o", str(target), *libraries]
-        if subprocess.run(command, capture_output=bool(libraries), check=not libraries).returncode == 0:
-            break
+    link = ["g++", "-shared", "-s", "-fopenmp", "-o", str(target), *objects]
+    subprocess.run([*link, "-Wl,-z,undefs"], check=True)
+    alone = target.stat().st_size
+    print(f"Bytes: {alone:,} kernels and driver", end="")
+    if b"run_libxsmm" in driver.with_suffix(".o").read_bytes():
+        subprocess.run([*link, "-lxsmm", "-lxsmmnoblas", "-ldl", "-lm"], check=True)
+        print(f", {target.stat().st_size - alone:,} more with libxsmm", end="")
+    print()
     return ctypes.CDLL(str(target))
 
 
@@ -238,6 +245,21 @@ def openvino_side() -> Side:
     return side
 
 
+def library_sizes() -> str:
+    """Bytes of the files that contain the other kernels, with all else that is in them."""
+    files = [Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"]
+    for folder, pattern in (
+        *(
+            (path, pattern)
+            for path in sys.path
+            for pattern in ("onnxruntime/capi/*state*.so", "openvino/libs/*intel_cpu*.so")
+        ),
+        ("/usr/lib", "*/openblas-*/libopenblasp*.so"),
+    ):
+        files += sorted(Path(folder).glob(pattern))
+    return ", ".join(f"{file.stat().st_size:,} {file.name}" for file in files)
+
+
 def peer_sides() -> dict[str, Side]:
     """Sides of packages that are installed."""
     found: dict[str, Side] = {}
@@ -338,6 +360,7 @@ def main() -> None:
             sides["OpenBLAS"] = openblas
         peak = _peak(library)
         print(f"{torch.backends.cpu.get_cpu_capability()}, peak of a core {peak / 1e9:.0f} GFLOP/s")
+        print(f"Bytes: {library_sizes()}")
         print(compare(sides | peer_sides(), shapes, options.rounds, peak))
 
 
