@@ -1,0 +1,376 @@
+// Convolutions as products of matrices whose left factor is never built: its rows are read from the image at each position of the
+// kernel. Weights are panels of 16 output channels.
+#include "direct_convolution.h"
+
+#include "packers.h"
+
+#include <vector>
+
+namespace wir {
+namespace {
+
+/// Rows of weights that pass together: panels of a tile stay in the second-level cache.
+constexpr int64_t kDepth = 1024;
+/// Positions whose part of the image is read by all output channels before the next.
+constexpr int64_t kPositions = 1024;
+/// Numbers of the images that are padded together.
+constexpr int64_t kPaddedNumbers = 1 << 21;
+/// Multiplications that are worth a thread.
+constexpr int64_t kThreadWork = 1 << 18;
+
+/// Consecutive numbers of the image that meet consecutive rows of weights: `offset` from a position's first number on.
+struct Segment {
+  int64_t offset, row, length, source;  // `source`: the row before weights are packed
+};
+/// Segments of at most `kDepth` rows.
+struct Block {
+  int64_t first, count, depth;
+};
+/// Positions of the result that see the same positions of the kernel: all, or those of one remainder by the stride of a
+/// transposed convolution. Position `j` of an axis is `begin + j * step` of the result, and `j * in_step + begin of the segment`
+/// of the image.
+struct Sweep {
+  int64_t begin[3], step[3], count[3], in_step[3];
+  std::vector<Segment> segments;
+  std::vector<Block> blocks;
+};
+/// A position of the kernel along an axis, and its distance in the image.
+struct Tap {
+  int64_t at, offset;
+};
+
+/// Returns the positions of the kernel that a sweep sees; `phase` is its remainder.
+std::vector<Tap> taps_of(const Axis& axis, bool transposed, int64_t phase) {
+  std::vector<Tap> taps;
+  for (int64_t k = 0; k < axis.kernel; ++k) {
+    const int64_t distance = transposed ? phase + axis.padding - k * axis.dilation : k * axis.dilation - axis.padding;
+    if (!transposed)
+      taps.push_back({k, distance});
+    else if (distance % axis.stride == 0)
+      taps.push_back({k, distance / axis.stride});
+  }
+  return taps;
+}
+
+struct Plan {
+  Convolution of;
+  int64_t before[3] = {}, sizes[3] = {};  // zeros before the image, and sizes with zeros
+  std::vector<Sweep> sweeps;
+  std::vector<std::vector<Tap>> taps;  // three for each sweep
+};
+
+Plan plan_of(const Convolution& of) {
+  Plan plan{of, {}, {}, {}, {}};
+  int64_t phases[3], ends[3];
+  for (int i = 0; i < 3; ++i) {
+    const Axis& axis = of.axes[i];
+    phases[i] = of.transposed ? std::min(axis.stride, axis.out) : 1;
+    ends[i] = axis.in;
+  }
+  for (int64_t phase = 0; phase < phases[0] * phases[1] * phases[2]; ++phase) {
+    const int64_t at[3] = {phase / (phases[1] * phases[2]), phase / phases[2] % phases[1], phase % phases[2]};
+    Sweep sweep{};
+    for (int i = 0; i < 3; ++i) {
+      const Axis& axis = of.axes[i];
+      sweep.begin[i] = at[i];
+      sweep.step[i] = of.transposed ? axis.stride : 1, sweep.in_step[i] = of.transposed ? 1 : axis.stride;
+      sweep.count[i] = (axis.out - at[i] + sweep.step[i] - 1) / sweep.step[i];
+      plan.taps.push_back(taps_of(axis, of.transposed, at[i]));
+      for (const Tap& tap : plan.taps.back()) {
+        plan.before[i] = std::max(plan.before[i], -tap.offset);
+        ends[i] = std::max(ends[i], (sweep.count[i] - 1) * sweep.in_step[i] + tap.offset + 1);
+      }
+    }
+    plan.sweeps.push_back(std::move(sweep));
+  }
+  for (int i = 0; i < 3; ++i) plan.sizes[i] = plan.before[i] + ends[i];
+  return plan;
+}
+
+/// Adds the segments of a sweep; `merges`: neighbours along the width follow one another in the image.
+void add_segments(const Plan& plan, Sweep& sweep, const std::vector<Tap>* taps, const int64_t* steps, bool merges) {
+  const Convolution& of = plan.of;
+  const int64_t channels = of.in_channels;
+  for (const Tap& z : taps[0]) {
+    for (const Tap& y : taps[1]) {
+      for (const Tap& x : taps[2]) {
+        const int64_t offset = (z.offset + plan.before[0]) * steps[0] + (y.offset + plan.before[1]) * steps[1] +
+                               (x.offset + plan.before[2]) * steps[2];
+        const int64_t row = ((z.at * of.axes[1].kernel + y.at) * of.axes[2].kernel + x.at) * channels;
+        if (merges && x.at > 0)
+          sweep.segments.back().length += channels;
+        else
+          sweep.segments.push_back({offset, row, channels, row});
+      }
+    }
+  }
+}
+
+/// Divides the segments of a sweep into blocks. `is_packed`: rows are those of the whole matrix, else those of the block.
+void add_blocks(Sweep& sweep, bool is_packed) {
+  std::vector<Segment> parts;
+  for (const Segment& s : sweep.segments) {
+    const int64_t count = (s.length + kDepth - 1) / kDepth;
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t begin = s.length * i / count;
+      parts.push_back({s.offset + begin, s.row + begin, s.length * (i + 1) / count - begin, s.row + begin});
+    }
+  }
+  Block block{0, 0, 0};
+  for (Segment& part : parts) {
+    if (block.count > 0 && block.depth + part.length > kDepth) {
+      sweep.blocks.push_back(block);
+      block = {block.first + block.count, 0, 0};
+    }
+    if (!is_packed) part.row = block.depth;
+    ++block.count, block.depth += part.length;
+  }
+  sweep.blocks.push_back(block);
+  sweep.segments = std::move(parts);
+}
+
+// --- a tile
+
+/// A tile of the result: rows are positions, columns those of one to four panels.
+struct IndirectTile {
+  const float* rows[kTileRows];
+  const float* inits[kTileRows];  // null: zeros
+  float* results[kTileRows];
+  const Segment* segments;
+  int64_t count;
+  const float* panels;
+  int64_t panel_step;
+};
+
+template <int kRows, int kPanels> void compute(const IndirectTile& t) {
+  constexpr int kWidth = kPanels * kPanelVectors<float>, kParts = kPanelVectors<float>, kStep = kLanes<float>;
+  using V = Lanes<float>;
+  V sums[kRows][kWidth];
+#pragma GCC unroll 32
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 32
+    for (int j = 0; j < kWidth; ++j) sums[i][j] = t.inits[0] ? *reinterpret_cast<const V*>(t.inits[i] + j * kStep) : V{};
+  }
+  for (const Segment *s = t.segments, *end = s + t.count; s != end; ++s) {
+    const float* rows[kRows];
+#pragma GCC unroll 32
+    for (int i = 0; i < kRows; ++i) rows[i] = t.rows[i] + s->offset;
+    const float* panels[kPanels];
+#pragma GCC unroll 4
+    for (int j = 0; j < kPanels; ++j) panels[j] = t.panels + j * t.panel_step + s->row * kPanel;
+    for (int64_t k = 0; k < s->length; ++k) {
+      V row[kWidth];
+#pragma GCC unroll 32
+      for (int j = 0; j < kWidth; ++j) row[j] = *reinterpret_cast<const V*>(panels[j / kParts] + j % kParts * kStep);
+#pragma GCC unroll 32
+      for (int i = 0; i < kRows; ++i) {
+        const float factor = rows[i][k];
+#pragma GCC unroll 32
+        for (int j = 0; j < kWidth; ++j) sums[i][j] = multiply_add(factor, row[j], sums[i][j]);
+      }
+#pragma GCC unroll 4
+      for (int j = 0; j < kPanels; ++j) panels[j] += kPanel;
+    }
+  }
+#pragma GCC unroll 32
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 32
+    for (int j = 0; j < kWidth; ++j) *reinterpret_cast<V*>(t.results[i] + j * kStep) = sums[i][j];
+  }
+}
+
+using Kernel = void (*)(const IndirectTile&);
+struct Kernels {
+  Kernel by_size[kTileRows][4] = {};
+  constexpr Kernels() { add(std::make_integer_sequence<int, tile_rows<float>() * 4>()); }
+
+ private:
+  template <int... kIndices> constexpr void add(std::integer_sequence<int, kIndices...>) {
+    (add_one<kIndices / 4 + 1, kIndices % 4 + 1>(), ...);
+  }
+  template <int kRows, int kPanels> constexpr void add_one() {
+    if constexpr (kPanels <= tile_panels<float>(kRows)) by_size[kRows - 1][kPanels - 1] = compute<kRows, kPanels>;
+  }
+};
+constexpr Kernels kKernels;
+
+// --- a sweep
+
+/// What the tasks of a sweep share. Rows are positions of several images, one image after another.
+struct Work {
+  const Convolution& of;
+  const Sweep& sweep;
+  Images<const float> input;
+  Images<float> result;
+  const Weights<float>& weights;
+  const float* bias;  // padded to whole panels, of one group after another; may be null
+  int64_t panels;     // of a group
+  bool is_linear;     // rows of weights, not packed, have equal distances
+};
+
+/// The part of a task: some rows, and panels of a group.
+struct Slice {
+  int64_t begin, end, group, panel, panels;
+};
+
+/// Packs the weights of a block.
+void pack(const Work& work, const Block& block, const Slice& part, float* to) {
+  const Convolution& of = work.of;
+  const Weights<float>& w = work.weights;
+  const float* from = w.data + part.group * w.group;
+  for (int64_t j = 0; j < part.panels; ++j, to += block.depth * kPanel) {
+    const int64_t column = (part.panel + j) * kPanel, columns = std::min(kPanel, of.out_channels - column);
+    for (int64_t i = 0; i < block.count; ++i) {
+      const Segment& s = work.sweep.segments[static_cast<size_t>(block.first + i)];
+      if (work.is_linear) {
+        pack_panels(from + s.source * w.row + column * w.column, w.row, w.column, s.length, columns, to + s.row * kPanel);
+        continue;
+      }
+      for (int64_t done = 0; done < s.length;) {
+        const int64_t tap = (s.source + done) / of.in_channels, channel = (s.source + done) % of.in_channels;
+        const int64_t x = tap % of.axes[2].kernel, y = tap / of.axes[2].kernel % of.axes[1].kernel;
+        const int64_t z = tap / of.axes[2].kernel / of.axes[1].kernel;
+        const int64_t count = std::min(s.length - done, of.in_channels - channel);
+        const float* first = from + z * w.steps[0] + y * w.steps[1] + x * w.steps[2] + channel * w.row + column * w.column;
+        pack_panels(first, w.row, w.column, count, columns, to + (s.row + done) * kPanel);
+        done += count;
+      }
+    }
+  }
+}
+
+/// Computes the rows of a part, for one block of the weights.
+void multiply_block(const Work& work, const Block& block, const Slice& part, const float* panels, int64_t panel_step) {
+  const Convolution& of = work.of;
+  const Sweep& sweep = work.sweep;
+  const int64_t column = part.panel * kPanel, columns = std::min(of.out_channels, column + part.panels * kPanel) - column;
+  const bool is_first = block.first == 0, is_whole = columns == part.panels * kPanel;
+  const float* bias = work.bias ? work.bias + part.group * work.panels * kPanel + column : nullptr;
+  const int64_t rows = part.end - part.begin, tiles = (rows + tile_rows<float>() - 1) / tile_rows<float>();
+  const int64_t per_image = sweep.count[0] * sweep.count[1] * sweep.count[2];
+  int64_t image = part.begin / per_image, rest = part.begin % per_image;
+  int64_t z = rest / (sweep.count[1] * sweep.count[2]), y = rest / sweep.count[2] % sweep.count[1], x = rest % sweep.count[2];
+  alignas(64) float sums[kTileRows * 4 * kPanel];
+  IndirectTile tile{};
+  tile.segments = sweep.segments.data() + block.first, tile.count = block.count;
+  tile.panels = panels, tile.panel_step = panel_step;
+  for (int64_t i = 0; i < tiles; ++i) {
+    const int64_t height = rows * (i + 1) / tiles - rows * i / tiles;
+    float* results[kTileRows];
+    for (int64_t r = 0; r < height; ++r) {
+      tile.rows[r] = work.input.data + part.group * of.in_channels + image * work.input.image +
+                     z * sweep.in_step[0] * work.input.steps[0] + y * sweep.in_step[1] * work.input.steps[1] +
+                     x * sweep.in_step[2] * work.input.steps[2];
+      results[r] = work.result.data + part.group * of.out_channels + column + image * work.result.image +
+                   (sweep.begin[0] + z * sweep.step[0]) * work.result.steps[0] +
+                   (sweep.begin[1] + y * sweep.step[1]) * work.result.steps[1] +
+                   (sweep.begin[2] + x * sweep.step[2]) * work.result.steps[2];
+      if (++x == sweep.count[2]) {
+        x = 0;
+        if (++y == sweep.count[1]) {
+          y = 0;
+          if (++z == sweep.count[0]) z = 0, ++image;
+        }
+      }
+      float* own = sums + r * part.panels * kPanel;
+      if (!is_first && !is_whole) std::memcpy(own, results[r], static_cast<size_t>(columns) * sizeof(float));
+      tile.results[r] = is_whole ? results[r] : own;
+      tile.inits[r] = is_first ? bias : tile.results[r];
+    }
+    kKernels.by_size[height - 1][part.panels - 1](tile);
+    if (is_whole) continue;
+    for (int64_t r = 0; r < height; ++r) {
+      std::memcpy(results[r], sums + r * part.panels * kPanel, static_cast<size_t>(columns) * sizeof(float));
+    }
+  }
+}
+
+void run_sweep(const Work& work, int64_t images) {
+  const Convolution& of = work.of;
+  const Sweep& sweep = work.sweep;
+  const int64_t rows = images * sweep.count[0] * sweep.count[1] * sweep.count[2];
+  if (rows == 0) return;
+  const int64_t tiles = (rows + tile_rows<float>() - 1) / tile_rows<float>(), highest = (rows + tiles - 1) / tiles;
+  const int64_t width = tile_panels<float>(static_cast<int>(highest)), columns = (work.panels + width - 1) / width;
+  int64_t parts = (rows + kPositions - 1) / kPositions, depth = 0, deepest = 0;
+  for (const Block& block : sweep.blocks) depth += block.depth, deepest = std::max(deepest, block.depth);
+  const int64_t multiplications = rows * depth * of.groups * work.panels * kPanel;
+#ifdef _OPENMP
+  const int64_t threads = omp_get_max_threads();
+  if (threads > 1 && multiplications >= 2 * kThreadWork) {
+    const int64_t wanted = (4 * threads + of.groups * columns - 1) / (of.groups * columns);
+    parts = std::max(parts, std::min(tiles, wanted));
+  }
+#endif
+  const int64_t tasks = parts * of.groups * columns;
+  parallel_for(
+      tasks, std::max<int64_t>(1, kThreadWork * tasks / std::max<int64_t>(multiplications, 1)), [&](int64_t begin, int64_t end) {
+        Scratch scratch(work.weights.is_packed ? 0 : deepest * width * kPanel * static_cast<int64_t>(sizeof(float)));
+        for (int64_t task = begin; task < end; ++task) {
+          const int64_t p = task / columns / of.groups, c = task % columns, first = work.panels * c / columns;
+          const Slice part{rows * p / parts, rows * (p + 1) / parts, task / columns % of.groups, first,
+                           work.panels * (c + 1) / columns - first};
+          for (const Block& block : sweep.blocks) {
+            if (work.weights.is_packed) {
+              const int64_t matrix = of.taps() * of.in_channels * kPanel;
+              multiply_block(work, block, part, work.weights.data + (part.group * work.panels + part.panel) * matrix, matrix);
+            } else {
+              pack(work, block, part, scratch.as<float>());
+              multiply_block(work, block, part, scratch.as<float>(), block.depth * kPanel);
+            }
+          }
+        }
+      });
+}
+
+}  // namespace
+
+void convolve(const Convolution& of, const Images<const float>& input, const Weights<float>& weights, const float* bias,
+              const Images<float>& result) {
+  Plan plan = plan_of(of);
+  const int64_t channels = of.groups * of.in_channels, panels = (of.out_channels + kPanel - 1) / kPanel;
+  bool is_padded = input.channel != 1 && channels > 1;
+  for (int i = 0; i < 3; ++i) is_padded = is_padded || plan.sizes[i] != of.axes[i].in;
+  Images<const float> read = input;
+  int64_t chunk = of.batch;
+  if (is_padded) {
+    read.steps[2] = channels, read.steps[1] = read.steps[2] * plan.sizes[2], read.steps[0] = read.steps[1] * plan.sizes[1];
+    read.image = read.steps[0] * plan.sizes[0], read.channel = 1;
+    chunk = std::clamp<int64_t>(kPaddedNumbers / std::max<int64_t>(read.image, 1), 1, of.batch);
+  }
+  const bool merges = !of.transposed && of.groups == 1 && of.axes[2].dilation == 1 && read.steps[2] == channels;
+  for (size_t i = 0; i < plan.sweeps.size(); ++i) {
+    add_segments(plan, plan.sweeps[i], &plan.taps[3 * i], read.steps, merges);
+    add_blocks(plan.sweeps[i], weights.is_packed);
+  }
+  Scratch padded(is_padded ? chunk * read.image * static_cast<int64_t>(sizeof(float)) : 0);
+  Scratch biases(bias ? of.groups * panels * kPanel * static_cast<int64_t>(sizeof(float)) : 0);
+  for (int64_t g = 0; bias && g < of.groups; ++g) {
+    float* to = biases.as<float>() + g * panels * kPanel;
+    std::copy_n(bias + g * of.out_channels, of.out_channels, to);
+    std::fill_n(to + of.out_channels, panels * kPanel - of.out_channels, 0.0f);
+  }
+  bool is_linear = true;
+  int64_t step = weights.row * of.in_channels;
+  for (int i = 2; i >= 0; --i) {
+    is_linear = is_linear && (of.axes[i].kernel == 1 || weights.steps[i] == step);
+    step *= of.axes[i].kernel;
+  }
+  for (int64_t first = 0; first < of.batch; first += chunk) {
+    const int64_t images = std::min(chunk, of.batch - first);
+    Images<const float> part = input;
+    part.data += first * input.image;
+    if (is_padded) {
+      const int64_t sizes[3] = {of.axes[0].in, of.axes[1].in, of.axes[2].in};
+      pad_images(images, channels, sizes, plan.before, plan.sizes, part, padded.as<float>());
+      part = read, part.data = padded.as<float>();
+    }
+    Images<float> written = result;
+    written.data += first * result.image;
+    for (const Sweep& sweep : plan.sweeps) {
+      run_sweep({of, sweep, part, written, weights, bias ? biases.as<float>() : nullptr, panels, is_linear}, images);
+    }
+  }
+}
+
+}  // namespace wir
