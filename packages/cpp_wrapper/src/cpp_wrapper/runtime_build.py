@@ -13,28 +13,14 @@ from pathlib import Path
 
 RUNTIME = (
     *("runtime.cpp", "dispatcher.cpp", "matmuls.cpp", "steps.cpp", "values.cpp", "checksum.cpp"),
-    *(
-        "file.cpp",
-        "container.cpp",
-        "persistent.cpp",
-        "convention.cpp",
-        "group_memory.cpp",
-        "interface.cpp",
-        "python.cpp",
-    ),
+    *("file.cpp", "container.cpp", "persistent.cpp", "convention.cpp", "group_memory.cpp"),
+    *("interface.cpp", "python.cpp"),
 )
 """Files of one translation unit: the compiler spends most of its time on headers of the standard library."""
 NATIVE_RUNTIME = (
-    *(
-        "runtime.cpp",
-        "steps.cpp",
-        "values.cpp",
-        "checksum.cpp",
-        "file.cpp",
-        "container.cpp",
-        "persistent.cpp",
-    ),
-    *("convention.cpp", "numbers.cpp", "memory.cpp", "services.cpp", "dlpack.cpp", "interface.cpp"),
+    *("runtime.cpp", "steps.cpp", "values.cpp", "checksum.cpp", "file.cpp", "container.cpp"),
+    *("persistent.cpp", "convention.cpp", "numbers.cpp", "memory.cpp", "scratch.cpp", "services.cpp"),
+    *("dlpack.cpp", "interface.cpp"),
 )
 """Files of the native runtime's unit."""
 UNIT = "library.cpp"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _ctypes
 import ctypes
 import itertools
 import os
@@ -39,3 +40,8 @@ def open_code(code: bytes, name: str) -> ctypes.CDLL:
     """Loads code. Raises OSError if the dynamic loader refuses it."""
     with code_path(code, name) as path:
         return ctypes.CDLL(path)
+
+
+def close_code(library: ctypes.CDLL) -> None:
+    """Unloads code that nothing uses."""
+    _ctypes.dlclose(library._handle)

@@ -95,13 +95,14 @@ def borrow(value: object, name: str, *, is_written: bool = False) -> Borrowed:
         if isinstance(value, np.ndarray | np.generic):
             return _borrow_array(np.asarray(value), name, is_written)
         raise ArgumentError("WIR926", f"argument {name} has no DLPack form: {error}") from error
-    return Borrowed(_tensor_address(capsule), capsule)
+    return borrow_capsule(capsule)
 
 
-def _tensor_address(capsule: object) -> int:
+def borrow_capsule(capsule: Capsule) -> Borrowed:
+    """Returns the tensor of a capsule."""
     name = _get_name(capsule)
     address: int = _get_pointer(capsule, name)
-    return address + (_OFFSET if name == b"dltensor_versioned" else 0)
+    return Borrowed(address + (_OFFSET if name == b"dltensor_versioned" else 0), capsule)
 
 
 def _borrow_array(array: Array, name: str, is_written: bool) -> Borrowed:

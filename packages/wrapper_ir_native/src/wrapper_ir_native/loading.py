@@ -58,7 +58,12 @@ def _image(path: Path) -> Image:
 
 
 def open_model(
-    image: Image, *, threads: int = 0, check_constants: bool = True, weights: str | Path | None = None
+    image: Image,
+    *,
+    threads: int = 0,
+    check_constants: bool = True,
+    weights: str | Path | None = None,
+    model_class: type[Model] = Model,
 ) -> Model:
     """Opens the model of a library. Raises the errors of `load`."""
     if image.facts.get("runtime") != "native":
@@ -80,7 +85,7 @@ def open_model(
         nbytes=image.nbytes,
         weights=None if weights is None else os.fsencode(weights),
     )
-    return Model(library, api, _opened(api, options))
+    return model_class(library, api, _opened(api, options))
 
 
 def _opened(api: Api, options: Options) -> int:

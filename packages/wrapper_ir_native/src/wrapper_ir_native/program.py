@@ -10,15 +10,9 @@ from typing import NamedTuple, NoReturn
 
 from wrapper_ir_native import dlpack
 from wrapper_ir_native.api import BORROWED, FULL, INACTIVE, Api, DLTensor
+from wrapper_ir_native.code import close_code
 from wrapper_ir_native.dlpack import Array, Borrowed, RawTensor
-from wrapper_ir_native.errors import (
-    ArgumentError,
-    CopyError,
-    NativeError,
-    OutputError,
-    UnsupportedError,
-    error_of,
-)
+from wrapper_ir_native.errors import ArgumentError, CopyError, OutputError, UnsupportedError, error_of
 from wrapper_ir_native.structure import Arguments, Item, Json, builder, count_leaves, expect_static, literal
 
 
@@ -30,13 +24,18 @@ class Model:
 
     def __del__(self) -> None:
         self._api.close(self._address)
+        self.unload()
+
+    def unload(self) -> None:
+        """Unloads the code: results refer to the model, so none is left."""
+        close_code(self._library)
 
     def check(self, status: int) -> None:
         """Raises the error of a function that failed on this thread."""
         if status != 0:
             raise self.failure()
 
-    def failure(self) -> NativeError:
+    def failure(self) -> Exception:
         """Returns this thread's last error."""
         return error_of(self.error_text())
 
@@ -151,6 +150,7 @@ class NativeProgram:
         self._leaves = [n for n in range(count_leaves(signature["inputs"])) if n not in fixed]
         self._by_leaf = {one.leaf: one for one in self._inputs}
         self._kinds: Sequence[str] = facts["results"]
+        self._shared = frozenset[int](facts["shared_results"])
         self._bindings = signature["bindings"]
         self._build = builder(signature["outputs"])
         self._lent, self._updating = LentConstants(), threading.Lock()
@@ -167,8 +167,10 @@ class NativeProgram:
         self._check_leaves(leaves)
         params = [self._borrow(leaves[one.leaf], one) for one in self._inputs]
         addresses = self._model.run_program(params, len(self._kinds))
-        owner = self._model, [leaves[one.leaf] for one in self._inputs]
-        results = [_result(*pair, owner) for pair in zip(addresses, self._kinds)]
+        owners = [
+            (self._model, params) if n in self._shared else self._model for n in range(len(self._kinds))
+        ]
+        results = list(map(_result, addresses, self._kinds, owners))
         return self._build(iter(self._outputs(leaves, results)))
 
     def _check_leaves(self, leaves: Sequence[Item]) -> None:

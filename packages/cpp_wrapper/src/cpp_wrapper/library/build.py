@@ -36,8 +36,8 @@ from cpp_wrapper.library.write import write_image, write_weights
 from cpp_wrapper.runtime_build import NATIVE_RUNTIME, RUNTIME, UNIT, find_prebuilt, unit_text
 from cpp_wrapper.settings import Settings, read_settings
 from cpp_wrapper.sources.kernels import KernelUnit
-from cpp_wrapper.sources.native import NATIVE
 from cpp_wrapper.sources.program import Sources
+from cpp_wrapper.sources.version import NATIVE
 from wrapper_ir import ir
 from wrapper_ir.support.files import replacing
 from wrapper_ir_runtime.cache import Entry, Store, open_cache

@@ -7,22 +7,23 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
-import itertools
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cpp_wrapper._compat import current_device, need_torch
 from cpp_wrapper.errors import CacheError
-from cpp_wrapper.library.image import read_code
+from cpp_wrapper.library.image import Image, read_code
 from cpp_wrapper.library.package import find_image
-from cpp_wrapper.sources.version import METADATA_VERSION
+from cpp_wrapper.sources.version import METADATA_VERSION, NATIVE
 from wrapper_ir import ir
 from wrapper_ir.errors import ParseError
 from wrapper_ir.json import signature_from_json
+from wrapper_ir_native.code import code_path
+from wrapper_ir_native.errors import NativeError
 
 if TYPE_CHECKING:
     from cpp_wrapper.library.python import LoadedProgram  # loaded, it loads torch
@@ -47,7 +48,10 @@ def load(path: str | Path, device: int | None = None, *, check_constants: bool =
     and ArtifactError WIR713 if the file was overwritten in place while its constants are mapped (4 MiB and
     more).
     """
-    return _load(Path(path).resolve(), device, check_constants, in_place=False)
+    image = _find(Path(path).resolve())
+    if image.facts.get("runtime") == NATIVE:
+        return _load_native(image, check_constants)
+    return _load(image, device, check_constants, in_place=False)
 
 
 def load_in_place(path: Path, device: int | None = None) -> LoadedProgram:
@@ -55,27 +59,31 @@ def load_in_place(path: Path, device: int | None = None) -> LoadedProgram:
 
     The file must not change while the process runs.
     """
-    return _load(path, device, check_constants=True, in_place=True)
+    return _load(_find(path), device, check_constants=True, in_place=True)
 
 
-def _load(path: Path, device: int | None, check_constants: bool, *, in_place: bool) -> LoadedProgram:
+def _find(path: Path) -> Image:
     need_torch("a library that Python calls")
+    image = find_image(path)
+    if image.facts.get("version") != METADATA_VERSION:
+        raise CacheError("CPP304", f"{path} was built by another edition of this package", _HINT)
+    return image
+
+
+def _load(image: Image, device: int | None, check_constants: bool, *, in_place: bool) -> LoadedProgram:
     from cpp_wrapper.library.bridges import register_bridge  # they load torch
     from cpp_wrapper.library.groups import register_operators
     from cpp_wrapper.library.operators import require_operators
     from cpp_wrapper.library.python import LoadedProgram
 
-    image = find_image(path)
-    if image.facts.get("version") != METADATA_VERSION:
-        raise CacheError("CPP304", f"{path} was built by another edition of this package", _HINT)
-    code = read_code(image)
+    path, code = image.path, read_code(image)
     try:
         register_operators(image.facts)
         require_operators(image.facts)
         for operator, schema in image.facts["bridges"].items():
             register_bridge(operator, schema)
         signature = signature_from_json(json.dumps(image.facts["signature"]))
-        with nullcontext(str(path)) if in_place else _code(code, path.name) as name:
+        with nullcontext(str(path)) if in_place else code_path(code, path.name) as name:
             library = ctypes.CDLL(name)
             library.wir_file(os.fsencode(path), ctypes.c_uint64(image.begin), ctypes.c_uint64(image.nbytes))
             if not check_constants:
@@ -84,6 +92,21 @@ def _load(path: Path, device: int | None, check_constants: bool, *, in_place: bo
             return LoadedProgram(library, facts, _without_copies(signature), path)
     except (OSError, AttributeError, KeyError, TypeError, ParseError) as error:
         raise CacheError("CPP304", f"{path} is not a library of this package: {error}", _HINT) from error
+
+
+def _load_native(image: Image, check_constants: bool) -> LoadedProgram:
+    from cpp_wrapper.library.failures import error_of  # they load torch
+    from cpp_wrapper.library.native import NativeProgram
+
+    try:
+        signature = signature_from_json(json.dumps(image.facts["signature"]))
+        return NativeProgram(image, _without_copies(signature), check_constants=check_constants)
+    except NativeError as error:
+        raise error_of(f"[{error.code}] {error.message}") from error
+    except (KeyError, TypeError, ParseError) as error:
+        raise CacheError(
+            "CPP304", f"{image.path} is not a library of this package: {error}", _HINT
+        ) from error
 
 
 def _on_device(facts: Mapping[str, Any], index: int | None) -> Mapping[str, Any]:
@@ -99,33 +122,6 @@ def metadata(path: str | Path) -> Mapping[str, Any]:  # Any: JSON
     Keys: `inputs`, `results`, `constants` (their names), `signature` and others. Raises CacheError CPP304.
     """
     return find_image(Path(path)).facts
-
-
-@contextmanager
-def _code(code: bytes, name: str) -> Iterator[str]:
-    """Yields a path of a copy of the code in memory, which later writes to the file do not change.
-
-    The path is different for each load: the dynamic loader does not load a path twice.
-    """
-    descriptor = os.memfd_create(name[:200], os.MFD_CLOEXEC)
-    try:
-        rest = memoryview(code)
-        while len(rest) > 0:
-            rest = rest[os.write(descriptor, rest) :]
-        yield _new_name(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-_numbers = itertools.count()
-
-
-def _new_name(descriptor: int) -> str:
-    """Returns a new path of a descriptor, although descriptors are reused: slashes encode a running
-    number.
-    """
-    number = "".join("/." if bit == "1" else "//" for bit in f"{next(_numbers):b}")
-    return f"/proc{number}/self/fd/{descriptor}"
 
 
 def _without_copies(signature: ir.Signature) -> ir.Signature:

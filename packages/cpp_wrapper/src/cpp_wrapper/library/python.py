@@ -53,7 +53,7 @@ class LoadedProgram:
         self._library = library
         self._signature, self._caller = signature, TorchCaller(torch)
         self._convention = Convention(signature, self._caller)
-        self._inputs = tuple(_input(dict(fields)) for fields in facts["inputs"])
+        self._inputs = read_inputs(facts)
         self._tensors = [n for n, i in enumerate(self._inputs) if isinstance(i, TensorInput)]
         self._guard = InputGuard(torch, *self._inputs)
         info = _binding_info(self, signature, self._guard, self._inputs, facts["results"])
@@ -204,6 +204,11 @@ def _after(check: Callable[[], None], call: Callable[..., _T]) -> Callable[..., 
         return call(*args, **kwargs)
 
     return checked
+
+
+def read_inputs(facts: Mapping[str, Any]) -> tuple[Input, ...]:
+    """Returns the inputs in a library's metadata."""
+    return tuple(_input(dict(fields)) for fields in facts["inputs"])
 
 
 def _input(fields: dict[str, Any]) -> Input:

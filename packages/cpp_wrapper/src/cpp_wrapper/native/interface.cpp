@@ -2,10 +2,28 @@
 #include "dlpack.h"
 #include "file.h"
 
+#include <dlfcn.h>
+
 #include <cstring>
 #ifdef _OPENMP
 #include <omp.h>
 #endif
+
+namespace wir {
+
+// Thread-local objects with destructors would keep the library loaded as long as its threads.
+namespace {
+thread_local char error[4096];
+}  // namespace
+
+const char* last_error() { return error; }
+void store_error(const char* text) {
+  const size_t length = strnlen(text, sizeof error - 1);
+  std::memcpy(error, text, length);
+  error[length] = 0;
+}
+
+}  // namespace wir
 
 /// An open model.
 struct wir_model {
@@ -258,6 +276,16 @@ int32_t extract_constant(wir_model* model, const char* name, uint32_t flags, DLM
 
 // --- models
 
+std::atomic<int64_t> open_models{0};
+
+/// Keeps OpenMP's library loaded: its idle threads are in it.
+void keep_openmp() {
+#ifdef _OPENMP
+  static void* const kept = dlopen("libgomp.so.1", RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+  (void)kept;
+#endif
+}
+
 int32_t open_model(const wir_options* options, wir_model** model) {
   return guarded([&] {
     if (model == nullptr) fail("WIR926", "expected a place for the model, got a null pointer");
@@ -268,17 +296,21 @@ int32_t open_model(const wir_options* options, wir_model** model) {
       std::memcpy(&given, options, options->size < sizeof given ? options->size : sizeof given);
     }
     if (given.threads < 0) fail_text("WIR926", {"expected a number of threads, got ", given.threads});
+    keep_openmp();
     static std::mutex opening;
     const std::lock_guard<std::mutex> lock(opening);
     set_file(given.path, given.begin, given.nbytes, given.weights, given.unchecked_constants == 0);
     std::unique_ptr<wir_model> made(new wir_model);
     made->threads = given.threads;
+    open_models.fetch_add(1);
     *model = made.release();
   });
 }
 
 void close_model(wir_model* model) {
+  if (model == nullptr) return;
   guarded([&] { delete model; });
+  if (open_models.fetch_sub(1) == 1) free_scratch();
 }
 
 const wir_description* description() { return &wir_model_description; }
@@ -291,11 +323,9 @@ const char* metadata(wir_model* model) {
   return error == 0 ? model->metadata.c_str() : nullptr;
 }
 
-const char* error_text() { return last_error().c_str(); }
-
 const char* error_code() {
   thread_local char code[16];
-  const char* text = error_text();
+  const char* text = last_error();
   const size_t length = *text == '[' ? std::strcspn(text + 1, "]") : 0;
   if (length >= sizeof code) return "";
   std::memcpy(code, text + 1, length);
@@ -304,7 +334,7 @@ const char* error_code() {
 }
 
 constexpr wir_api kApi = {
-    WIR_ABI, sizeof(wir_api), open_model, close_model, description, metadata, error_text, error_code, run, run_into, run_program,
+    WIR_ABI, sizeof(wir_api), open_model, close_model, description, metadata, last_error, error_code, run, run_into, run_program,
     update_constants, swap_constants, free_inactive_constants, extract_constant,
 };
 

@@ -8,7 +8,6 @@
 #include <limits>
 #include <new>
 
-#include "dlpack.h"
 #include "operator.h"
 #include "steps.h"
 
@@ -75,13 +74,15 @@ Tensor make_tensor(Storage* storage, int64_t offset, int64_t rank, const int64_t
 
 }  // namespace
 
+constinit thread_local ResultMemory result_memory = nullptr;
+
 Tensor new_tensor(int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype) {
   Int count = 1;
   for (int64_t i = 0; i < rank; ++i) count = count * Int(sizes[i]);
   const int64_t elements = strides != nullptr ? extent_of(rank, sizes, strides) : raw(count);
   const int64_t nbytes = raw(Int(elements) * Int(element_size(dtype)));
-  if (Targets::current != nullptr) [[unlikely]] {
-    if (const Tensor made = Targets::current->take(rank, sizes, strides, dtype)) return made;
+  if (result_memory != nullptr) [[unlikely]] {
+    if (const Tensor made = result_memory(rank, sizes, strides, dtype)) return made;
   }
   unsigned char* data = allocate_bytes(nbytes);
   auto* storage = new (std::nothrow) Storage{data, nbytes, 1, free_own, nullptr};
@@ -320,50 +321,6 @@ void fill_zero(Tensor tensor) {
   Owned zero(new_tensor(0, ones, nullptr, tensor->dtype));
   std::memset(zero->data(), 0, static_cast<size_t>(element_size(tensor->dtype)));
   copy_into(tensor, zero.get());
-}
-
-// --- scratch
-
-namespace {
-
-/// A block that a thread keeps, used from its begin on.
-struct Block {
-  unsigned char* data = nullptr;
-  int64_t nbytes = 0, used = 0;
-  ~Block() { std::free(data); }
-};
-Block& thread_block() {
-  thread_local Block block;
-  return block;
-}
-
-}  // namespace
-
-Scratch::Scratch(int64_t nbytes) : before_(-1) {
-  Block& block = thread_block();
-  const int64_t room = (nbytes + kAlignment - 1) / kAlignment * kAlignment;
-  if (block.used == 0 && block.nbytes < room) {
-    std::free(block.data);
-    block.data = nullptr;
-    block.nbytes = 0;
-    block.data = allocate_bytes(room);
-    block.nbytes = room;
-  }
-  if (block.nbytes - block.used < room) {
-    data_ = allocate_bytes(room);  // inside another scratch
-    return;
-  }
-  before_ = block.used;
-  data_ = block.data + block.used;
-  block.used += room;
-}
-
-Scratch::~Scratch() {
-  if (before_ < 0) {
-    std::free(data_);
-  } else {
-    thread_block().used = before_;
-  }
 }
 
 }  // namespace wir

@@ -21,7 +21,11 @@ void free_own(Storage* storage);
 void take_over(Storage* storage);
 /// Creates the first tensor of a storage.
 Tensor new_over(Storage* storage, int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype);
-/// Creates a tensor in new memory, aligned to 64 bytes, or in that of a result (`Targets`). Null strides: contiguous.
+/// Returns a tensor of a layout in the caller's memory for a result of the current call (`Targets`), or null.
+using ResultMemory = Tensor (*)(int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype);
+/// The function for calls of this thread that write results into the caller's memory; null in others.
+extern constinit thread_local ResultMemory result_memory;
+/// Creates a tensor in new memory, aligned to 64 bytes, or in that of a result. Null strides: contiguous.
 Tensor new_tensor(int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype);
 /// Creates a tensor over the storage of `base`, whose first element is `offset` bytes after the storage's begin.
 Tensor new_view(Tensor base, int64_t offset, int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype);
@@ -64,5 +68,8 @@ class Scratch {
   void* data_;
   int64_t before_;
 };
+
+/// Frees the blocks of all threads, which must not be in a call.
+void free_scratch();
 
 }  // namespace wir

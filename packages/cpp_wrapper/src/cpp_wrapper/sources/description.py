@@ -123,7 +123,7 @@ class _Tables:
                 return self.value(name, plan.main.function.returns.values[index], "WIR_SHARES")
             case ir.ResultOutput(index=index) | ir.ResultView(index=index):
                 value = plan.main.function.returns.values[index]
-                return self.value(name, value, "WIR_SHARES" if _is_of_caller(plan, value) else "0")
+                return self.value(name, value, "WIR_SHARES" if is_of_caller(plan, value) else "0")
             case ir.ConstantOutput(value=Bool(value=truth)):
                 return self.number(name, "bool", str(truth).lower())
             case ir.ConstantOutput(value=Int(value=value)) if -(2**63) <= value < 2**63:
@@ -191,7 +191,7 @@ def _numbers(sizes: Iterable[Expr]) -> str:
     return ", ".join(str(n.constant) if n.constant is not None else "-1" for n in sizes)
 
 
-def _is_of_caller(plan: Plan, value: object) -> bool:
+def is_of_caller(plan: Plan, value: object) -> bool:
     """Returns whether a result may be located in memory of a parameter."""
     params = {param.value for param in plan.main.function.params}
     roots = plan.analyses.aliasing(plan.main.function).roots

@@ -22,8 +22,6 @@ from wrapper_ir.ir import parse_schema
 from wrapper_ir_lowering import Plan, steps
 
 _INCLUDE = re.compile(r'^#include "(\w+\.h)"', re.MULTILINE)
-NATIVE = "native"
-"""The name of the runtime in `CppOptions.runtime`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from cpp_wrapper.sources.constants import (
     write_load,
 )
 from cpp_wrapper.sources.convention import write_convention
-from cpp_wrapper.sources.description import HEADER, Weights, model_header, write_description
+from cpp_wrapper.sources.description import HEADER, Weights, is_of_caller, model_header, write_description
 from cpp_wrapper.sources.exact import NATIVE_EXACT
 from cpp_wrapper.sources.function import declaration, write_function
 from cpp_wrapper.sources.gpu import (
@@ -41,7 +41,6 @@ from cpp_wrapper.sources.kernels import (
 )
 from cpp_wrapper.sources.lines import line_origins
 from cpp_wrapper.sources.native import (
-    NATIVE,
     NativeOperator,
     operator_files,
     operators_with,
@@ -50,7 +49,7 @@ from cpp_wrapper.sources.native import (
 from cpp_wrapper.sources.persistent import write_persistent
 from cpp_wrapper.sources.scope import FunctionScope, ProgramScope
 from cpp_wrapper.sources.texts import NATIVE_TEXTS, TEXTS
-from cpp_wrapper.sources.version import METADATA_VERSION
+from cpp_wrapper.sources.version import METADATA_VERSION, NATIVE
 from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
@@ -326,6 +325,7 @@ def _metadata(module: ProgramScope, instructions: list[str], weights: Weights | 
         "device": str(plan.program.target.device),
         "runtime": NATIVE if module.native is not None else "torch",
         "weights": weights and dataclasses.asdict(weights),
+        "shared_results": [n for n, value in enumerate(function.returns.values) if is_of_caller(plan, value)],
         "signature": json.loads(signature_to_json(plan.artifact.signature)),
         "inputs": inputs,
         "instructions": [row.removesuffix("|").split("|") for row in instructions],

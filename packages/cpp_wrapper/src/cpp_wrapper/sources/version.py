@@ -3,3 +3,5 @@
 from __future__ import annotations
 
 METADATA_VERSION = 8
+NATIVE = "native"
+"""The name of the native runtime in `CppOptions.runtime` and in metadata."""

@@ -27,17 +27,12 @@ std::string note(const char* message) { return *message ? join({" (", message, "
 
 void fail_text(const char* code, Parts parts) { throw Failure(join({"[", code, "] ", join(parts)})); }
 
-std::string& last_error() {
-  thread_local std::string text;
-  return text;
-}
-
-int32_t guard(const Run* run, void (*body)(void*), void* state) noexcept {
-  std::string& text = last_error();
+namespace {
+/// Stores the text of the exception that is handled.
+[[gnu::cold]] void store_failure(const Run* run) {
+  std::string text;
   try {
-    body(state);
-    text.clear();
-    return 0;
+    throw;
   } catch (const Failure& error) {
     text = error.what();
   } catch (const std::exception& error) {
@@ -46,7 +41,23 @@ int32_t guard(const Run* run, void (*body)(void*), void* state) noexcept {
     text = "[CPP406] an error that is not a std::exception";
   }
   if (run != nullptr && *run->at) text += join({"\n  at ", run->at});
-  report_failure(text.c_str());
+  store_error(text.c_str());
+}
+}  // namespace
+
+int32_t guard(const Run* run, void (*body)(void*), void* state) noexcept {
+  try {
+    body(state);
+    store_error("");
+    return 0;
+  } catch (...) {
+    try {
+      store_failure(run);
+    } catch (...) {
+      store_error("[CPP406] no memory for the text of an error");
+    }
+  }
+  report_failure(last_error());
   return 1;
 }
 

@@ -53,8 +53,9 @@ int32_t dtype_of(Tensor tensor);
 /// Returns the text of a type without its strides.
 std::string without_strides(const std::string& type);
 
-/// The error text of this thread's last failed call.
-std::string& last_error();
+/// The error text of this thread's last failed call; empty after a success.
+const char* last_error();
+void store_error(const char* text);
 
 /// Runs `body(state)` and catches all exceptions. Returns 1 after one, with its text in `last_error`. `run`: null
 /// outside calls.

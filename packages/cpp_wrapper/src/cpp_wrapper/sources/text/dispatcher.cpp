@@ -178,6 +178,16 @@ const char* failure_cause() {
   return known ? torch_exception_get_what_without_backtrace() : nullptr;
 }
 
+namespace {
+std::string& thread_error() {
+  thread_local std::string text;
+  return text;
+}
+}  // namespace
+
+const char* last_error() { return thread_error().c_str(); }
+void store_error(const char* text) { thread_error() = text; }
+
 void report_failure(const char* text) {
   if (&torch_exception_get_what_without_backtrace == nullptr) std::fprintf(stderr, "%s\n", text);
 }

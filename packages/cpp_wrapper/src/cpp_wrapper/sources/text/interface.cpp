@@ -56,7 +56,7 @@ WIR_API AOTInductorModelContainerCreateWithDevice(Container** made, size_t, cons
   });
   // torch's runners do not query why there is no container; `guarded` prints the reason for old versions
   const bool is_told = &torch_exception_get_what_without_backtrace == nullptr;
-  if (error != 0 && !is_told) std::fprintf(stderr, "%s\n", wir::last_error().c_str());
+  if (error != 0 && !is_told) std::fprintf(stderr, "%s\n", wir::last_error());
   return error;
 }
 WIR_API AOTInductorModelContainerCreate(Container** made, size_t count, bool is_cpu, const char* folder) {
@@ -74,7 +74,7 @@ WIR_API AOTInductorModelContainerRunSingleThreaded(Container* container, Tensor*
   return wir::run(container, inputs, num_inputs, outputs, num_outputs, stream);
 }
 WIR_API AOTInductorGetLastError(const char** message) {
-  *message = wir::last_error().c_str();
+  *message = wir::last_error();
   return 0;
 }
 WIR_API AOTInductorModelContainerGetNumInputs(Container*, size_t* count) {

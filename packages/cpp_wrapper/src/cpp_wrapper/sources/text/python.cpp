@@ -184,7 +184,7 @@ PyObject* object_of(const Call& call, Value kind, Tensor found) {
 }
 
 [[gnu::cold]] void raise(const Call& call) {
-  const Ref text(PyUnicode_FromString(last_error().c_str()));
+  const Ref text(PyUnicode_FromString(last_error()));
   PyObject* const args[] = {text.get()};
   const Ref error(PyObject_Vectorcall(call.fail.get(), args, 1, nullptr));
   if (error) PyErr_SetObject(error.get()->type, error.get());
@@ -316,7 +316,7 @@ __attribute__((visibility("default"), cold)) PyObject* wir_python(PyObject* fact
   const auto next = [&] { return field(facts, at++); };
   const auto device = static_cast<int32_t>(PyLong_AsLongLong(next()));
   if (guarded([&] { call.container = new Container(device); }) != 0) {
-    return PyUnicode_FromString(last_error().c_str());
+    return PyUnicode_FromString(last_error());
   }
   call.offset = number(next());
   call.wrap = reinterpret_cast<PyObject* (*)(Tensor)>(number(next()));

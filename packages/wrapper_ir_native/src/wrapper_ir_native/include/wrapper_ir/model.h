@@ -214,7 +214,7 @@ typedef struct wir_api {
   /** Opens the model. Each open model has its own constants if a call writes them, or if they are updated. `options` may
    * be null. */
   int32_t (*open)(const wir_options* options, wir_model** model);
-  /** Closes a model after its last call. Results stay valid. Null is allowed. */
+  /** Closes a model after its last call. Results stay valid while the library is loaded. Null is allowed. */
   void (*close)(wir_model* model);
   /** The description, which needs no open model. */
   const wir_description* (*description)(void);
