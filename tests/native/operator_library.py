@@ -290,7 +290,7 @@ def build_operators(families: tuple[str, ...], folder: str, options: tuple[str, 
                 text = path.read_bytes()
                 if not (build / path.name).exists() or (build / path.name).read_bytes() != text:
                     (build / path.name).write_bytes(text)
-    names = ("calls.cpp", "memory.cpp", "numbers.cpp", "dlpack.cpp", *operator_files(families, ()))
+    names = ("calls.cpp", "memory.cpp", "scratch.cpp", "numbers.cpp", *operator_files(families, ()))
     objects = [_compile(build / name, build, options) for name in names]
     library = build / f"operators-{hashlib.sha256(' '.join(map(str, objects)).encode()).hexdigest()[:16]}.so"
     if not library.exists():

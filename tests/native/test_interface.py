@@ -44,7 +44,8 @@ def model(library: Path) -> NativeProgram:
 
 def test_a_library_exports_functions_of_ours(library: Path) -> None:
     names = [line.split()[-1] for line in output("nm", "-D", "--defined-only", library).splitlines()]
-    assert names == ["wir_get_api"]
+    assert "wir_get_api" in names
+    assert all(name.startswith("wir_") for name in names)
 
 
 def test_a_library_needs_no_torch(library: Path) -> None:

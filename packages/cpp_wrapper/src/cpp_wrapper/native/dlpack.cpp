@@ -108,9 +108,9 @@ DLManagedTensorVersioned* lend(Tensor& owned) {
 
 // --- results in the caller's memory
 
-thread_local Targets* Targets::current = nullptr;
-
 namespace {
+
+constinit thread_local Targets* targets = nullptr;
 
 constexpr uintptr_t kTargetAlignment = 64;  // which programs rely on
 
@@ -138,7 +138,10 @@ Targets::Targets(const std::vector<Tensor>& tensors) {
     if (tensor == nullptr || tensor->count == 0) continue;
     if (reinterpret_cast<uintptr_t>(tensor->data()) % kTargetAlignment == 0) targets_.push_back({tensor});
   }
-  current = this;
+  targets = this;
+  result_memory = [](int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype) {
+    return targets->take(rank, sizes, strides, dtype);
+  };
 }
 
 Targets::~Targets() {

@@ -42,13 +42,11 @@ class Targets {
   /// Returns a tensor in the memory of an unused target of this layout; null if there is none.
   Tensor take(int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype);
   /// Lets new tensors have their own memory again.
-  void stop() { current = nullptr; }
+  void stop() { result_memory = nullptr; }
   /// Returns whether a tensor is in memory of a target.
   static bool owns(Tensor tensor);
   /// Moves a tensor out of the memory of a target.
   static void release(Tensor tensor);
-  /// The targets of this thread's call; null otherwise.
-  static thread_local Targets* current;
 
  private:
   std::vector<Target> targets_;

@@ -40,12 +40,7 @@ from cpp_wrapper.sources.kernels import (
     levels_of,
 )
 from cpp_wrapper.sources.lines import line_origins
-from cpp_wrapper.sources.native import (
-    NativeOperator,
-    operator_files,
-    operators_with,
-    require_operators,
-)
+from cpp_wrapper.sources.native import NativeOperator, operator_files, operators_with, require_operators
 from cpp_wrapper.sources.persistent import write_persistent
 from cpp_wrapper.sources.scope import FunctionScope, ProgramScope
 from cpp_wrapper.sources.texts import NATIVE_TEXTS, TEXTS
