@@ -41,10 +41,10 @@ class RuntimeHook(BuildHookInterface[Any]):
         assert spec.loader is not None
         script = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(script)
-        output = self._folder / script.PREBUILT.name
-        script.compile_runtime(compiler, output)
-        for file in (output, output.with_suffix(".txt")):
-            build_data["force_include"][str(file)] = f"cpp_wrapper/{file.name}"
+        for runtime in script.PREBUILT:
+            output = script.compile_runtime(compiler, runtime, self._folder)
+            for file in (output, output.with_suffix(".txt")):
+                build_data["force_include"][str(file)] = f"cpp_wrapper/{file.name}"
         major, minor = glibc.split(".")[:2]
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-manylinux_{major}_{minor}_{platform.machine()}"

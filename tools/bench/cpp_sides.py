@@ -86,10 +86,10 @@ def _build_theirs(program: Any, path: Path, numbers: dict[str, float], is_prepar
 def _build_from_wheel(side: str, model: str, path: str) -> dict[str, float]:
     from cpp_wrapper import runtime_build
 
-    runtime = Path(os.environ["WRAPPER_IR_CACHE_DIR"]) / runtime_build.PREBUILT.name
-    runtime.parent.mkdir(parents=True, exist_ok=True)
-    runtime_build.compile_runtime("g++", runtime)
-    with mock.patch.object(runtime_build, "PREBUILT", runtime):
+    folder = Path(os.environ["WRAPPER_IR_CACHE_DIR"])
+    folder.mkdir(parents=True, exist_ok=True)
+    objects = {"torch": runtime_build.compile_runtime("g++", "torch", folder)}
+    with mock.patch.object(runtime_build, "PREBUILT", objects):
         return _build(side, model, path)
 
 

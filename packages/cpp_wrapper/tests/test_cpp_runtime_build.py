@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cpp_wrapper import runtime_build
-from cpp_wrapper.runtime_build import FLAGS, find_prebuilt
+from cpp_wrapper.runtime_build import FLAGS, PREBUILT, compile_runtime, compiler_version, find_prebuilt
 
 MADE = "Target: x86_64-linux-gnu | gcc version 12.2.0 (Debian 12.2.0-14)"
 
@@ -17,7 +17,7 @@ def prebuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "runtime.o"
     path.touch()
     path.with_suffix(".txt").write_text(MADE)
-    monkeypatch.setattr(runtime_build, "PREBUILT", path)
+    monkeypatch.setattr(runtime_build, "PREBUILT", {"torch": path})
     return path
 
 
@@ -43,3 +43,12 @@ def test_others_compile_it(prebuilt: Path, version: str, flags: tuple[str, ...])
 
 def test_checkouts_have_none() -> None:
     assert find_prebuilt(MADE, FLAGS) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("runtime", PREBUILT)
+def test_a_compiled_runtime_is_taken(runtime: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    output = compile_runtime("g++", runtime, tmp_path)
+    monkeypatch.setattr(runtime_build, "PREBUILT", {runtime: output})
+    assert find_prebuilt(compiler_version("g++"), FLAGS, runtime) == output
+    assert output.stat().st_size > 10_000

@@ -7,6 +7,7 @@ any of our packages is installed, so it imports only the standard library.
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,11 +37,20 @@ COMMON_FLAGS = (
     "-ffp-contract=off",  # the same bits as Python's, and as eager mode's
 )
 FLAGS = (*COMMON_FLAGS, "-O1", "-fopenmp")
-PREBUILT = Path(__file__).with_name("runtime.o")
-"""The unit's object in platform wheels, with the compiler's version beside it; pure wheels and checkouts
-have none.
+PREBUILT = {
+    "torch": Path(__file__).with_name("runtime.o"),
+    "native": Path(__file__).with_name("native_runtime.o"),
+}
+"""The unit's object in platform wheels for each runtime, with the compiler's version beside it; pure wheels
+and checkouts have none.
 """
-_TEXTS = Path(__file__).parent / "sources" / "text"
+_FILES = {"torch": RUNTIME, "native": NATIVE_RUNTIME}
+_PACKAGE = Path(__file__).parent
+_FOLDERS = {
+    "torch": (_PACKAGE / "sources" / "text",),
+    "native": (_PACKAGE / "sources" / "text", _PACKAGE / "native"),
+}
+"""Folders of each runtime's files; a later one replaces files of the same name."""
 _VERSION = ".txt"
 _GCC = re.compile(r"\bgcc version (\d+)\.")
 _TARGET = re.compile(r"\bTarget: (\S+)")
@@ -60,25 +70,34 @@ def compiler_version(command: str) -> str:
     return " | ".join(facts)
 
 
-def compile_runtime(command: str, output: Path) -> None:
-    """Compiles the unit into `output`, with the compiler's version beside it. Raises CalledProcessError."""
-    source = output.with_name(UNIT)
-    source.write_text(unit_text())
-    words = [command, *FLAGS, f"-I{_TEXTS}", "-c", str(source), "-o", str(output)]
-    subprocess.run(words, check=True)
+def compile_runtime(command: str, runtime: str, folder: Path) -> Path:
+    """Compiles a runtime's unit into `folder`, with the compiler's version beside it, and returns the object.
+
+    Raises CalledProcessError.
+    """
+    output = folder / PREBUILT[runtime].name
+    sources = folder / runtime
+    sources.mkdir()
+    for texts in _FOLDERS[runtime]:
+        for path in texts.iterdir():
+            shutil.copyfile(path, sources / path.name)
+    (sources / UNIT).write_text(unit_text(_FILES[runtime]))
+    subprocess.run([command, *FLAGS, "-c", str(sources / UNIT), "-o", str(output)], check=True)
     output.with_suffix(_VERSION).write_text(compiler_version(command))
+    return output
 
 
-def find_prebuilt(version: str, flags: Sequence[str]) -> Path | None:
+def find_prebuilt(version: str, flags: Sequence[str], runtime: str = "torch") -> Path | None:
     """Returns the wheel's object if a compiler of this version can link it, None if it must be compiled.
 
     The compiler is g++ for the same machine, at least as new as the one that built the object: its standard
     library then has all symbols.
     """
-    if tuple(flags) != FLAGS or not PREBUILT.exists():
+    prebuilt = PREBUILT[runtime]
+    if tuple(flags) != FLAGS or not prebuilt.exists():
         return None
-    builder = PREBUILT.with_suffix(_VERSION).read_text()
+    builder = prebuilt.with_suffix(_VERSION).read_text()
     (own, target), (other, other_target) = [(_GCC.search(t), _TARGET.search(t)) for t in (version, builder)]
     if own is None or other is None or target is None or other_target is None or target[1] != other_target[1]:
         return None
-    return PREBUILT if int(own[1]) >= int(other[1]) else None
+    return prebuilt if int(own[1]) >= int(other[1]) else None

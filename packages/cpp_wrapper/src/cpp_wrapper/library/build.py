@@ -145,8 +145,8 @@ class Build:
         there = self.folder if job.name != UNIT else None
         key = _key(job.recipe.fingerprint, job.headers, str(there or ""), *texts.values())
         prebuilt = None
-        if job.name == UNIT and not self.is_native:
-            prebuilt = find_prebuilt(self.toolchain.version, job.recipe.flags)
+        if job.name == UNIT:
+            prebuilt = find_prebuilt(self.toolchain.version, job.recipe.flags, self.sources.runtime)
 
         def compile_into(folder: Path) -> None:
             if prebuilt is not None:
@@ -195,7 +195,7 @@ class Build:
 
         `needs` are torch's libraries, `program` a symbol.
         """
-        recipe, timeout = self._recipe, self.options.timeout
+        recipe, timeout = self._linked, self.options.timeout
         script = NATIVE_EXPORTS if self.is_native else EXPORTS
         key = _key("link", recipe.fingerprint, script, program, *needs, *(entry.name for entry in objects))
 
@@ -245,12 +245,14 @@ class Build:
 
     @property
     def _recipe(self) -> Recipe:
-        """The recipe of all units but kernels, and of libraries."""
-        recipe = library_recipe(self.toolchain, self.options)
-        if not self.is_native:
-            return recipe
+        """The recipe of all units but kernels and operators."""
+        return library_recipe(self.toolchain, self.options)
+
+    @property
+    def _linked(self) -> Recipe:
+        """The recipe of linking."""
         static = ("-static-libstdc++", "-static-libgcc") if self.options.static_runtime else ()
-        return replace(recipe, flags=(*recipe.flags, *static))
+        return replace(self._recipe, flags=(*self._recipe.flags, *static))
 
     @property
     def is_native(self) -> bool:
