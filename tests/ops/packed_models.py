@@ -40,6 +40,23 @@ class Transformer(nn.Module):
         return logits
 
 
+class Tied(nn.Module):
+    """An embedding that is also the weight of a head, after a matmul with few columns."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.wte = nn.Embedding(_VOCABULARY, _WIDTH)
+        self.mix = nn.Linear(_WIDTH, _WIDTH)
+        self.head = nn.Linear(_WIDTH, _VOCABULARY, bias=False)
+        self.head.weight = self.wte.weight
+        self.score = nn.Linear(_VOCABULARY, 3)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        """Returns three numbers for each token."""
+        scores: Tensor = self.score(self.head(self.mix(self.wte(tokens))))
+        return scores
+
+
 class Convolutions(nn.Module):
     """A strided, a depthwise and a grouped convolution, a normalisation and a classifier."""
 
@@ -66,6 +83,7 @@ def mlp() -> nn.Module:
 # by name: the model, its arguments, and its dynamic shapes
 MODELS: dict[str, tuple[Any, tuple[Tensor, ...], Any]] = {
     "mlp": (mlp, (torch.linspace(-1, 1, 24).view(3, 8),), ({0: _BATCH},)),
+    "tied": (Tied, (torch.arange(8),), None),
     "transformer": (Transformer, (torch.arange(16).view(2, 8),), None),
     "convolutions": (Convolutions, (torch.linspace(-1, 1, 1536).view(2, 3, 16, 16),), None),
 }

@@ -14,12 +14,13 @@ from pathlib import Path
 
 RUNTIME = (
     *("runtime.cpp", "dispatcher.cpp", "matmuls.cpp", "steps.cpp", "values.cpp", "checksum.cpp"),
-    *("file.cpp", "container.cpp", "persistent.cpp", "convention.cpp", "group_memory.cpp"),
+    *("file.cpp", "container.cpp", "packing.cpp", "persistent.cpp", "convention.cpp", "group_memory.cpp"),
     *("interface.cpp", "python.cpp"),
 )
 """Files of one translation unit: the compiler spends most of its time on headers of the standard library."""
 NATIVE_RUNTIME = (
     *("runtime.cpp", "steps.cpp", "values.cpp", "checksum.cpp", "file.cpp", "container.cpp"),
+    "packing.cpp",
     *("persistent.cpp", "convention.cpp", "numbers.cpp", "memory.cpp", "scratch.cpp", "services.cpp"),
     *("dlpack.cpp", "interface.cpp"),
 )

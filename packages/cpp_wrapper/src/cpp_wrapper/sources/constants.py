@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from cpp_wrapper.errors import EmitError
 from cpp_wrapper.sources.scope import FunctionScope, ProgramScope, dtype_text
 from wrapper_ir import ir
+from wrapper_ir.artifact.packing import names_of, original_type
 from wrapper_ir.expr import Int, evaluate
 from wrapper_ir.support.quoting import cpp_string
 from wrapper_ir_lowering import Plan
@@ -54,8 +55,8 @@ def constants_identity(constants: Sequence[Blob]) -> str:
 def place_constants(plan: Plan) -> dict[str, Blob]:
     """Returns the aligned bytes of all constants, without duplicates, by the names of their data.
 
-    Raises EmitError CPP503 for constants that are packed, on another device than the program, or without
-    data.
+    Raises EmitError CPP503 for constants that are opaque, packed on a device, on another device than the
+    program, or without data.
     """
     target = plan.program.target.device
     sizes, visible = {shared.name: shared.nbytes for shared in plan.bytes}, _visible(plan)
@@ -66,6 +67,8 @@ def place_constants(plan: Plan) -> dict[str, Blob]:
         type, name = constant.value.type, constant.data_name
         if not isinstance(type, ir.TensorType) or type.device not in (ir.CPU, target):
             raise _refused(constant, f"is not a plain tensor of the CPU or of {target}")
+        if constant.packing is not None and type.device != ir.CPU:
+            raise _refused(constant, "is packed, and not on the CPU")
         if name in blobs:
             continue
         nbytes = sizes.get(name, int(evaluate(ir.extent_bytes(type), {})))
@@ -161,15 +164,41 @@ def blob_table(blobs: dict[str, Blob]) -> list[str]:
 
 
 def constant_table(module: ProgramScope, blobs: dict[str, Blob]) -> list[str]:
-    """Returns a row for each name of a constant."""
+    """Returns a row for each name of a constant. A packed one has the names and size of its original."""
     rows = []
-    for constant in module.plan.program.constants:
-        type = constant.value.type
+    for number, constant in enumerate(module.plan.program.constants):
+        type, packing = original_type(constant), constant.packing
         assert isinstance(type, ir.TensorType)
         nbytes = int(evaluate(ir.extent_bytes(type), {}))
         dtype = dtype_text(type.dtype).removesuffix("()")
         where = f"{dtype}, {nbytes}, {blobs[constant.data_name].number}, {module.constants[constant.value]}"
-        for number, full in enumerate(constant.names or (constant.value.name,)):
-            name = f"{constant.value.name}.{number}" if number else constant.value.name
+        where += f", &kPacking{number}" if packing is not None else ""
+        short = constant.value.name if packing is None else packing.original
+        for count, full in enumerate(names_of(constant)):
+            name = f"{short}.{count}" if count else short
             rows.append(f"{{{cpp_string(name)}, {cpp_string(full)}, {where}}},")
     return rows
+
+
+def packing_lines(plan: Plan, blobs: dict[str, Blob]) -> list[str]:
+    """Returns the layouts of packed constants, by the constant's number."""
+    lines = []
+    for number, constant in enumerate(plan.program.constants):
+        packing = constant.packing
+        if packing is None:
+            continue
+        panels, blob = packing.panels, blobs[constant.data_name]
+        row_sizes, row_strides = zip(*panels.rows)
+        columns = (panels.groups, panels.group_stride, panels.columns, panels.column_stride)
+        rows = f"{len(panels.rows)}, {_braced(row_sizes)}, {_braced(row_strides)}, {panels.interleave}"
+        original = f"{len(packing.sizes)}, kSizes{number}, kStrides{number}, {blob.nbytes}"
+        lines += [
+            f"const int64_t kSizes{number}[] = {_braced(packing.sizes)};",
+            f"const int64_t kStrides{number}[] = {_braced(packing.memory_strides)};",
+            f"const Packing kPacking{number}{{{original}, {', '.join(map(str, columns))}, {rows}}};",
+        ]
+    return lines
+
+
+def _braced(numbers: Sequence[int]) -> str:
+    return f"{{{', '.join(map(str, numbers))}}}"

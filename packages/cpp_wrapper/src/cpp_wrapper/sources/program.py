@@ -16,6 +16,7 @@ from cpp_wrapper.sources.constants import (
     blob_table,
     constant_table,
     constants_identity,
+    packing_lines,
     place_constants,
     write_load,
 )
@@ -48,6 +49,7 @@ from cpp_wrapper.sources.version import METADATA_VERSION, NATIVE
 from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.artifact.packing import model_names, names_of
 from wrapper_ir.expr import CPP_HELPERS, Expr
 from wrapper_ir.json import signature_to_json
 from wrapper_ir.plugins.emitted import LineOrigin, OpOrigins
@@ -257,6 +259,7 @@ def _tables(module: ProgramScope, blobs: dict[str, Blob]) -> list[str]:
         *(f"  {row}" for row in blob_table(blobs)),
         "  {0, 0, false},",
         "};",
+        *packing_lines(module.plan, dict(blobs)),
         "const Constant kConstants[] = {",
         *(f"  {row}" for row in constant_table(module, blobs)),
         '  {"", "", f32, 0, 0, 0},',
@@ -277,7 +280,7 @@ def _instructions(rows: list[str]) -> list[str]:
 def _description(module: ProgramScope, handles: int, blobs: int, persistent: int) -> list[str]:
     plan = module.plan
     function = plan.main.function
-    names = sum(len(constant.names) or 1 for constant in plan.program.constants)
+    names = sum(len(names_of(constant)) for constant in plan.program.constants)
     counts = f"{len(function.params)}, {len(function.returns.values)}, {blobs}, {names}, {handles}"
     make_persistent = "program::make_persistent" if persistent else "nullptr"
     return [
@@ -334,7 +337,7 @@ def _metadata(module: ProgramScope, instructions: list[str], weights: Weights | 
         "boxed": module.boxed,
         "replayed": list(module.graphed.numbers),
         "not_replayed": dict(module.graphed.refusals),
-        "constants": [name for c in plan.program.constants for name in c.names or (c.value.name,)],
+        "constants": model_names(plan.program),
     }
     return json.dumps(facts, sort_keys=True)
 

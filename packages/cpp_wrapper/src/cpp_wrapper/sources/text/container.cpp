@@ -121,9 +121,10 @@ class NameList {
 };
 
 void check_value(const Constant& constant, Tensor held, Tensor given, bool is_borrowed) {
-  const std::string found = tensor_text(given), want = tensor_text(held);
+  const Handles original(1, constant.packing == nullptr ? nullptr : new_original(*constant.packing, held));
+  const std::string found = tensor_text(given), want = tensor_text(constant.packing == nullptr ? held : original[0]);
   std::string type = found, expected = want;
-  if (!is_borrowed) {  // copied values may have any strides, and be on the host
+  if (!is_borrowed || constant.packing != nullptr) {  // copied values may have any strides, and be on the host
     const size_t device = found.find(" on cpu");
     if (device != std::string::npos) type.replace(device, std::string::npos, want, want.find(" on "), std::string::npos);
     type = without_strides(type), expected = without_strides(want);
@@ -131,28 +132,36 @@ void check_value(const Constant& constant, Tensor held, Tensor given, bool is_bo
   if (type != expected) fail_text("CPP530", {"constant ", constant.full_name, ": expected ", want, ", got ", found});
 }
 
+/// A copy of a constant as callers know it.
+Tensor copy_of(const Constant& constant, const Set& set) {
+  const Tensor held = set.handles[static_cast<size_t>(constant.handle)];
+  if (constant.packing != nullptr) return unpack(*constant.packing, held);
+  Tensor copied = nullptr;
+  ok(aoti_torch_clone_preserve_strides(held, &copied), "a copy");
+  return copied;
+}
+
 /// Raises CPP530 for values that do not match constants.
 Changes changes_of(const Named& values, const Set& like, bool is_full, bool is_borrowed) {
   Changes changes(wir_program.blobs);
-  std::unordered_map<std::string, const Constant*> known;
+  std::unordered_multimap<std::string, const Constant*> known;
   std::vector<char> is_given(wir_program.handles);
   for (size_t i = 0; i < wir_program.constants; ++i) {
     const Constant& constant = wir_program.constant_table[i];
     known.emplace(constant.name, &constant);
-    known.emplace(constant.full_name, &constant);
+    if (std::strcmp(constant.name, constant.full_name) != 0) known.emplace(constant.full_name, &constant);
   }
   NameList unknown, missing;
   for (const auto& [name, value] : values) {
-    const auto found = known.find(name);
-    if (found == known.end()) {
-      unknown.add(name.c_str());
-      continue;
+    const auto [first, last] = known.equal_range(name);
+    if (first == last) unknown.add(name.c_str());
+    for (auto found = first; found != last; ++found) {
+      const Constant& constant = *found->second;
+      check_value(constant, like.handles[static_cast<size_t>(constant.handle)], value, is_borrowed);
+      char& is_repeated = is_given[static_cast<size_t>(constant.handle)];
+      if (constant.nbytes != 0 && !is_repeated) changes[static_cast<size_t>(constant.blob)].emplace_back(&constant, value);
+      is_repeated = true;
     }
-    const Constant& constant = *found->second;
-    check_value(constant, like.handles[static_cast<size_t>(constant.handle)], value, is_borrowed);
-    char& is_repeated = is_given[static_cast<size_t>(constant.handle)];
-    if (constant.nbytes != 0 && !is_repeated) changes[static_cast<size_t>(constant.blob)].emplace_back(&constant, value);
-    is_repeated = true;
   }
   unknown.check("the program has no constants ");
   for (size_t i = 0; is_full && i < wir_program.constants; ++i) {
@@ -221,7 +230,7 @@ void Container::fill(Set& set, const Set* base, const Changes& changes, bool is_
       continue;
     }
     const auto& [constant, given] = changes[i].front();
-    bytes.is_borrowed = is_borrowed && constant->nbytes == blob.nbytes;
+    bytes.is_borrowed = is_borrowed && constant->packing == nullptr && constant->nbytes == blob.nbytes;
     if (!bytes.is_borrowed) {
       make_own(bytes, blob);
       continue;
@@ -234,7 +243,10 @@ void Container::fill(Set& set, const Set* base, const Changes& changes, bool is_
   wir_program.load(set.handles.data(), set.bytes.data());
   for (size_t i = 0; i < changes.size(); ++i) {
     if (set.bytes[i].is_borrowed) continue;
-    for (const auto& [constant, given] : changes[i]) copy(set.handles[static_cast<size_t>(constant->handle)], given);
+    for (const auto& [constant, given] : changes[i]) {
+      const Tensor to = set.handles[static_cast<size_t>(constant->handle)];
+      constant->packing == nullptr ? copy(to, given) : pack(*constant->packing, to, given);
+    }
   }
 }
 
@@ -352,9 +364,7 @@ Tensor Container::extract(const char* name, bool is_inactive) {
   for (size_t i = 0; i < wir_program.constants; ++i) {
     const Constant& constant = wir_program.constant_table[i];
     if (std::strcmp(constant.name, name) != 0 && std::strcmp(constant.full_name, name) != 0) continue;
-    Tensor copied = nullptr;
-    ok(aoti_torch_clone_preserve_strides(set.handles[static_cast<size_t>(constant.handle)], &copied), "a copy");
-    return copied;
+    return copy_of(constant, set);
   }
   fail_text("CPP530", {"the program has no constants ", name});
 }
@@ -365,8 +375,7 @@ void Container::extract(Named& found, bool is_inactive) {
   extracted_.reset();
   for (size_t i = 0; i < wir_program.constants; ++i) {
     const Constant& constant = wir_program.constant_table[i];
-    Tensor copied = nullptr;
-    ok(aoti_torch_clone_preserve_strides(set.handles[static_cast<size_t>(constant.handle)], &copied), "a copy");
+    const Tensor copied = copy_of(constant, set);
     extracted_.push_back(copied);
     found.insert_or_assign(constant.full_name, copied);
   }

@@ -158,6 +158,13 @@ class Spares {
   Place places_[2][32];
 };
 
+/// Creates a tensor of the type of a packed constant's original, in new memory.
+Tensor new_original(const Packing& packing, Tensor packed);
+/// Writes the value of an original, of any strides, to a packed constant.
+void pack(const Packing& packing, Tensor packed, Tensor given);
+/// Returns the original of a packed constant, in new memory.
+Tensor unpack(const Packing& packing, Tensor packed);
+
 using Named = std::unordered_map<std::string, Tensor>;
 /// New values of constants, for each blob; empty if none changes.
 using Changes = std::vector<std::vector<std::pair<const Constant*, Tensor>>>;

@@ -203,13 +203,26 @@ struct Blob {
   bool is_owned;
   Kind kind = kHost;
 };
-/// A name of a constant: the blob with its bytes, and the position of its handle.
+/// The layout of a packed constant: the sizes and strides of its original, and the original's memory as panels, by strides
+/// in elements (`ir.Panels`).
+struct Packing {
+  int64_t rank;
+  const int64_t *sizes, *strides;
+  size_t packed_nbytes;
+  int64_t groups, group_stride, columns, column_stride;
+  int rows;
+  int64_t row_sizes[4], row_strides[4];
+  int64_t interleave;
+};
+/// A name of a constant: the blob with its bytes, and the position of its handle. `packing`: null unless it is packed; a
+/// packed constant and its original, or several, may have one name.
 struct Constant {
   const char* name;
   const char* full_name;
   int32_t (*dtype)();
   size_t nbytes;
   int blob, handle;
+  const Packing* packing = nullptr;
 };
 
 /// An output for torch's runners: a result, an input, or a number.
