@@ -31,9 +31,11 @@ def code_path(code: bytes, name: str) -> Iterator[str]:
 def _new_name(descriptor: int) -> str:
     """Returns a new path of a descriptor, although descriptors are reused: slashes encode a running
     number.
+
+    The first ones distinguish it from paths of `cpp_wrapper.load`, which counts separately.
     """
     number = "".join("/." if bit == "1" else "//" for bit in f"{next(_numbers):b}")
-    return f"/proc{number}/self/fd/{descriptor}"
+    return f"/./proc{number}/self/fd/{descriptor}"
 
 
 def open_code(code: bytes, name: str) -> ctypes.CDLL:
