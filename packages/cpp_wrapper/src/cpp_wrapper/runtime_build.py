@@ -47,9 +47,14 @@ and checkouts have none.
 """
 _FILES = {"torch": RUNTIME, "native": NATIVE_RUNTIME}
 _PACKAGE = Path(__file__).parent
+_HEADERS = "wrapper_ir_native/src/wrapper_ir_native/include/wrapper_ir"
+_SIBLING, _BUNDLED = _PACKAGE.parents[2] / _HEADERS, _PACKAGE.parents[1] / "native_headers"
 _FOLDERS = {
     "torch": (_PACKAGE / "sources" / "text",),
-    "native": (_PACKAGE / "sources" / "text", _PACKAGE / "native"),
+    "native": (
+        *(_PACKAGE / "sources" / "text", _PACKAGE / "native"),
+        _SIBLING if _SIBLING.exists() else _BUNDLED,  # in a checkout, or in an sdist
+    ),
 }
 """Folders of each runtime's files; a later one replaces files of the same name."""
 _VERSION = ".txt"
@@ -81,7 +86,8 @@ def compile_runtime(command: str, runtime: str, folder: Path) -> Path:
     sources.mkdir()
     for texts in _FOLDERS[runtime]:
         for path in texts.iterdir():
-            shutil.copyfile(path, sources / path.name)
+            if path.is_file():
+                shutil.copyfile(path, sources / path.name)
     (sources / UNIT).write_text(unit_text(_FILES[runtime]))
     subprocess.run([command, *FLAGS, "-c", str(sources / UNIT), "-o", str(output)], check=True)
     output.with_suffix(_VERSION).write_text(compiler_version(command))
