@@ -2,6 +2,35 @@
 #include "images.h"
 
 namespace wir {
+namespace {
+
+typedef float Four __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int32_t Order __attribute__((vector_size(16)));
+
+/// Copies a matrix: element (i, j) is `from[i * from_step + j]` and `to[j * to_step + i]`.
+void transpose(int64_t rows, int64_t columns, const float* from, int64_t from_step, float* to, int64_t to_step) {
+  int64_t j = 0;
+  for (; j + 4 <= columns; j += 4) {
+    int64_t i = 0;
+    for (; i + 4 <= rows; i += 4) {
+      const auto row = [&](int64_t r) { return *reinterpret_cast<const Four*>(from + (i + r) * from_step + j); };
+      const auto set = [&](int64_t r, Four value) { *reinterpret_cast<Four*>(to + (j + r) * to_step + i) = value; };
+      const Four a = row(0), b = row(1), c = row(2), d = row(3);
+      const Four ab = __builtin_shuffle(a, b, Order{0, 4, 1, 5}), cd = __builtin_shuffle(c, d, Order{0, 4, 1, 5});
+      const Four ef = __builtin_shuffle(a, b, Order{2, 6, 3, 7}), gh = __builtin_shuffle(c, d, Order{2, 6, 3, 7});
+      set(0, __builtin_shuffle(ab, cd, Order{0, 1, 4, 5})), set(1, __builtin_shuffle(ab, cd, Order{2, 3, 6, 7}));
+      set(2, __builtin_shuffle(ef, gh, Order{0, 1, 4, 5})), set(3, __builtin_shuffle(ef, gh, Order{2, 3, 6, 7}));
+    }
+    for (; i < rows; ++i) {
+      for (int64_t k = j; k < j + 4; ++k) to[k * to_step + i] = from[i * from_step + k];
+    }
+  }
+  for (; j < columns; ++j) {
+    for (int64_t i = 0; i < rows; ++i) to[j * to_step + i] = from[i * from_step + j];
+  }
+}
+
+}  // namespace
 
 void copy_images(int64_t batch, int64_t channels, const int64_t* sizes, const Images<const float>& from,
                  const Images<float>& to) {
@@ -19,14 +48,14 @@ void copy_images(int64_t batch, int64_t channels, const int64_t* sizes, const Im
         std::memcpy(target, source, static_cast<size_t>(count * channels) * sizeof(float));
       } else if (are_rows) {
         for (int64_t x = 0; x < count; ++x) std::copy_n(source + x * from.steps[2], channels, target + x * to.steps[2]);
+      } else if (from.channel == 1 && to.steps[2] == 1) {
+        transpose(count, channels, source, from.steps[2], target, to.channel);
+      } else if (from.steps[2] == 1 && to.channel == 1) {
+        transpose(channels, count, source, from.channel, target, to.steps[2]);
       } else {
-        constexpr int64_t kSide = 16;
-        for (int64_t c0 = 0; c0 < channels; c0 += kSide) {
-          const int64_t c1 = std::min(channels, c0 + kSide);
-          for (int64_t x = 0; x < count; ++x) {
-            for (int64_t c = c0; c < c1; ++c)
-              target[x * to.steps[2] + c * to.channel] = source[x * from.steps[2] + c * from.channel];
-          }
+        for (int64_t x = 0; x < count; ++x) {
+          for (int64_t c = 0; c < channels; ++c)
+            target[x * to.steps[2] + c * to.channel] = source[x * from.steps[2] + c * from.channel];
         }
       }
     }
