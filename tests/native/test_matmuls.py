@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 import tempfile
 from collections.abc import Callable
@@ -13,15 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from cpp_wrapper.kernels.isa import ISAS, host_features
+from tests.native.levels import GENERIC, flags_of
 from tests.native.operator_library import NativeError, Operators, build_operators
 
 pytestmark = pytest.mark.slow  # compiles the operators for each instruction set
 _FAMILIES = ("matmuls", "packed_matmuls", "int8_matmuls")
-_LEVELS = {
-    "DEFAULT": (),
-    "AVX2": ("-mavx2", "-mfma", "-mf16c"),
-    "AVX512": ("-mavx512f", "-mavx512dq", "-mavx512vl", "-mavx512bw", "-mfma", "-mf16c"),
-}
 _FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 _INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 _COMPLEX = (torch.complex64, torch.complex128)
@@ -30,15 +28,17 @@ _SIZES = st.sampled_from([0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 48, 50,
 _DTYPES = st.sampled_from([*_FLOATS, *_FLOATS, *_INTEGERS, *_COMPLEX])
 
 
+_LEVELS = ("avx512", "avx2", GENERIC)
+
+
 def _levels() -> list[str]:
-    names = list(_LEVELS)
-    return names[: names.index(torch.backends.cpu.get_cpu_capability()) + 1]
+    return [name for name in _LEVELS if name == GENERIC or ISAS[name].needs <= host_features()]
 
 
 @lru_cache
 def _library(level: str) -> Operators:
     with tempfile.TemporaryDirectory() as folder:  # a loaded library needs no file
-        return build_operators(_FAMILIES, folder, (*_LEVELS[level], "-fopenmp"))
+        return build_operators(_FAMILIES, folder, flags_of(level))
 
 
 @pytest.fixture(params=_levels())
@@ -170,6 +170,33 @@ def test_large_products(native: Operators, dtype: torch.dtype, size: tuple[int, 
     _check(native.call("aten::addmm", bias, a, b.t()), wanted, k)
     _check(native.call("aten::addmm", bias, a, b.t().contiguous()), wanted, k)
     _check(native.call("aten::addmm", bias, a.t().contiguous().t(), b.t(), alpha=1), wanted, k)
+
+
+@pytest.mark.parametrize("size", [(70, 200, 100), (1, 3000, 300), (300, 20, 400)])
+def test_threads_change_nothing(native: Operators, size: tuple[int, int, int]) -> None:
+    m, n, k = size
+    generator = torch.Generator().manual_seed(0)
+    a, b = torch.randn(m, k, generator=generator), torch.randn(k, n, generator=generator)
+    pairs, threads = _panels(b.bfloat16(), 2), ctypes.CDLL("libgomp.so.1")
+
+    def results() -> list[Tensor]:
+        out = torch.empty(m, n, dtype=torch.bfloat16)
+        native.call("wrapper_ir::packed_addmm.out", None, a.bfloat16(), pairs, n, out=out)
+        return [
+            native.call("aten::mm", a, b),
+            native.call("aten::bmm", a.expand(3, m, k), b.expand(3, k, n)),
+            out,
+        ]
+
+    before = threads.omp_get_max_threads()
+    threads.omp_set_num_threads(1)
+    alone = results()
+    threads.omp_set_num_threads(3)
+    try:
+        together = results()
+    finally:
+        threads.omp_set_num_threads(before)
+    assert all(torch.equal(left, right) for left, right in zip(alone, together))
 
 
 def test_overlapping_results(native: Operators) -> None:

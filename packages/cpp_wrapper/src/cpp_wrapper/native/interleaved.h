@@ -159,22 +159,22 @@ template <class Kind> constexpr bool is_dots = false;
 template <class Kind, int kTileHeight, int kPanels> void compute_dots(const InterleavedTile&) {}
 #endif
 
-/// Kernels of a kind by rows and panels, both counted from one.
+/// Kernels of a kind by rows, counted from one: of one panel, of as many as fit, and of as many as fit with one row more.
 template <class Kind> struct InterleavedKernels {
-  InterleavedKernel by_size[kTileRows][4] = {};
-  constexpr InterleavedKernels() { add(std::make_integer_sequence<int, tile_rows<float>() * 4>()); }
+  InterleavedKernel narrow[kTileRows] = {}, wide[kTileRows] = {}, lower[kTileRows] = {};
+  constexpr InterleavedKernels() { add(std::make_integer_sequence<int, tile_rows<float>()>()); }
 
  private:
   template <int... kIndices> constexpr void add(std::integer_sequence<int, kIndices...>) {
-    (add_one<kIndices / 4 + 1, kIndices % 4 + 1>(), ...);
+    ((narrow[kIndices] = kernel<kIndices + 1, 1>()), ...);
+    ((wide[kIndices] = kernel<kIndices + 1, tile_panels<float>(kIndices + 1)>()), ...);
+    ((lower[kIndices] = kernel<kIndices + 1, tile_panels<float>(kIndices + 2)>()), ...);
   }
-  template <int kRows, int kPanels> constexpr void add_one() {
-    if constexpr (kPanels > tile_panels<float>(kRows)) {
-      return;
-    } else if constexpr (is_dots<Kind>) {
-      by_size[kRows - 1][kPanels - 1] = compute_dots<Kind, kRows, kPanels>;
+  template <int kRows, int kPanels> static constexpr InterleavedKernel kernel() {
+    if constexpr (is_dots<Kind>) {
+      return compute_dots<Kind, kRows, kPanels>;
     } else {
-      by_size[kRows - 1][kPanels - 1] = compute_interleaved<Kind, kRows, kPanels>;
+      return compute_interleaved<Kind, kRows, kPanels>;
     }
   }
 };
@@ -199,21 +199,22 @@ struct InterleavedProduct {
 template <class Kind, class Finish>
 void multiply_interleaved(const InterleavedProduct& of, int64_t group, const Finish& finish) {
   const int64_t panels = parts_of(of.n, kPanel), tiles = parts_of(of.m, tile_rows<float>()), words = parts_of(of.k, group);
-  const int64_t width = tile_panels<float>(static_cast<int>(parts_of(of.m, std::max<int64_t>(tiles, 1))));
+  const int64_t highest = parts_of(of.m, std::max<int64_t>(tiles, 1)), width = tile_panels<float>(static_cast<int>(highest));
   split_product(panels, tiles, of.m * of.n * of.k, [&](const ProductPart& part) {
     alignas(64) typename Kind::Sum sums[kTileRows * 4 * kPanel];
     InterleavedTile tile{nullptr, of.a_step, nullptr, words * kPanel, of.k / group, of.k % group, sums};
-    const int64_t count = part.last_panel - part.first_panel, groups = parts_of(count, width);
-    for (int64_t g = 0; g < groups; ++g) {
-      const int64_t first = part.first_panel + count * g / groups, end = part.first_panel + count * (g + 1) / groups;
-      const int64_t column = first * kPanel, columns = std::min(of.n, end * kPanel) - column;
+    for (int64_t first = part.first_panel; first < part.last_panel;) {
+      const bool is_wide = part.last_panel - first >= width;
+      const int64_t taken = is_wide ? width : 1, column = first * kPanel, columns = std::min(of.n - column, taken * kPanel);
       tile.b = of.b + first * words * kPanel;
       for (int64_t i = part.first_tile; i < part.last_tile; ++i) {
         const int64_t row = of.m * i / tiles, rows = of.m * (i + 1) / tiles - row;
         tile.a = of.a + row * of.a_step;
-        kInterleavedKernels<Kind>.by_size[rows - 1][end - first - 1](tile);
-        finish(SumsTile<typename Kind::Sum>{row, column, rows, columns, sums, (end - first) * kPanel});
+        const auto& kernels = kInterleavedKernels<Kind>;
+        (!is_wide ? kernels.narrow : rows == highest ? kernels.wide : kernels.lower)[rows - 1](tile);
+        finish(SumsTile<typename Kind::Sum>{row, column, rows, columns, sums, taken * kPanel});
       }
+      first += taken;
     }
   });
 }
