@@ -19,7 +19,7 @@ from wrapper_ir.support.quoting import cpp_string
 _JOBS = 4
 """Maximum number of units of kernels for each instruction set."""
 
-_OWN_COPIES = ("-fno-weak",)
+OWN_COPIES = ("-fno-weak",)
 """Keeps inline functions in their unit: the linker would otherwise use one copy, compiled for one
 instruction set.
 
@@ -63,7 +63,7 @@ def kernel_units(levels: Iterable[Levels]) -> tuple[tuple[KernelUnit, ...], dict
     units: list[KernelUnit] = []
     texts: dict[str, str] = {}
     if len(by_flags) > 1:
-        by_flags = {(*flags, *_OWN_COPIES): group for flags, group in by_flags.items()}
+        by_flags = {(*flags, *OWN_COPIES): group for flags, group in by_flags.items()}
     for flags, group in by_flags.items():
         for unit in groups(list(group.values()), _JOBS):
             name = f"kernels_{len(units)}.cpp"

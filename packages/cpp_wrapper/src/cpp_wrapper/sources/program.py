@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from cpp_wrapper._compat import torch_version
 from cpp_wrapper.errors import EmitError
+from cpp_wrapper.kernels.isa import ISAS, isa_build_args
 from cpp_wrapper.kernels.options import CppOptions, check_options
 from cpp_wrapper.runtime_build import NATIVE_RUNTIME
 from cpp_wrapper.sources.constants import (
@@ -33,6 +34,7 @@ from cpp_wrapper.sources.gpu import (
     write_kernels,
 )
 from cpp_wrapper.sources.kernels import (
+    OWN_COPIES,
     KernelUnit,
     Levels,
     instruction_rows,
@@ -134,7 +136,10 @@ def emit_sources(
     families = tuple(FamilyUnit(name=name, flags=_operator_flags(units)) for name in operators)
     files = {n: text for n, text in TEXTS.items() if not n.endswith(".txt") and n not in unused}
     if is_native:
+        vectors = _vector_functions(units)
+        families += vectors
         files = {**_native_files(files), **operators}
+        files |= {unit.name: NATIVE_TEXTS[unit.name] for unit in vectors}
         files[HEADER] = model_header()
         files["description.cpp"] = "\n".join(write_description(plan, name, weights)) + "\n"
     files["helpers.h"] = '#pragma once\n#include "symbols.h"\n' + CPP_HELPERS
@@ -176,6 +181,18 @@ def _operator_flags(units: Sequence[KernelUnit]) -> tuple[str, ...]:
     """Returns the flags of operators: those of all kernels, or none if kernels differ."""
     flags = {unit.flags for unit in units}
     return flags.pop() if len(flags) == 1 else ()
+
+
+def _vector_functions(units: Sequence[KernelUnit]) -> tuple[FamilyUnit, ...]:
+    """Returns units of the functions that kernels call by Sleef's names, one for each of their levels."""
+    families: dict[tuple[str, ...], FamilyUnit] = {}
+    for level in (name for name, isa in ISAS.items() if isa.capability):
+        flags = isa_build_args("", [level])
+        for unit in units:
+            if flags[-1] in unit.flags:
+                own = tuple(flag for flag in OWN_COPIES if flag in unit.flags)
+                families[flags] = FamilyUnit(name="sleef.cpp", flags=(*flags, *own))
+    return tuple(families.values())
 
 
 def _check_signature(signature: ir.Signature) -> None:

@@ -1,0 +1,1 @@
+"""Vector functions of the native runtime: their polynomials, and measurements of errors and time."""
