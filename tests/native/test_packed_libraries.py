@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 PASSES = "pack-constants,use-out-variants{runtime=native},plan-memory"
 
 
-@pytest.mark.parametrize("name", ["mlp", "tied"])
+@pytest.mark.parametrize("name", ["mlp", "tied", "convolutions"])
 def test_native_libraries(name: str, tmp_path: Path) -> None:
     """Extracted constants are the originals; an update by any name reaches all constants of it."""
     model, artifact, args = packed_model(name, PASSES)
@@ -31,12 +31,14 @@ def test_native_libraries(name: str, tmp_path: Path) -> None:
     with torch.no_grad():
         assert_same(torch.as_tensor(run(*arrays)), model(*args))
         state = model.state_dict()
-        assert set(run.constants) == set(state)
+        assert {*run.constants} == {k for k in state if state[k].is_floating_point()}
         for key in run.constants:
             np.testing.assert_array_equal(run.extract_constant(key), state[key].numpy())
         for parameter in model.parameters():
             parameter.mul_(-0.75)
-        new = {key: value.numpy() for key, value in state.items() if key != "wte.weight"}
+        new = {
+            key: value.numpy() for key, value in state.items() if key in run.constants and key != "wte.weight"
+        }
         run.update_constants(new, is_full=True)
         assert_same(torch.as_tensor(run(*arrays)), model(*args))
         for key in run.constants:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,24 @@ def test_packed_programs_equal_eager(name: str, tmp_path: Path) -> None:
         updated = with_constants(artifact, {n: t for n, t in model.state_dict().items() if n in names})
         for engine in ENGINES.values():
             assert_same(engine(updated)(*args), model(*args))
+
+
+@pytest.mark.parametrize("name", ["tied", "convolutions"])
+def test_states_of_graph_modules(name: str) -> None:
+    """A state has the model's names and shapes, also in a copy; loading packs new values."""
+    model, artifact, args = packed_model(name)
+    module = fx_converter.convert(artifact)
+    copied = copy.deepcopy(module)
+    want = model.state_dict()
+    state = module.state_dict()
+    assert set(state) <= set(want)
+    assert all(torch.equal(state[key], want[key]) for key in state)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.mul_(-0.75)
+        copied.load_state_dict(model.state_dict())
+        assert_same(copied(*args), model(*args))
+        assert all(torch.equal(value, want[key]) for key, value in copied.state_dict().items())
 
 
 @pytest.mark.parametrize("case", ["name", "shape", "dtype"])

@@ -44,13 +44,16 @@ class ConvertedModule(fx.GraphModule):
 
     # Any: torch's own signatures
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        self._model_state.load_packed(self, state_dict, prefix)
         self._model_state.to_buffers(state_dict, prefix)
         super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def state_dict(self, *args: Any, **kwargs: Any) -> Any:
         """See `torch.nn.Module`."""
         state = super().state_dict(*args, **kwargs)
-        self._model_state.from_buffers(state, str(kwargs.get("prefix", "")))
+        prefix = str(kwargs.get("prefix", ""))
+        self._model_state.from_buffers(state, prefix)
+        self._model_state.add_originals(self, state, prefix)
         return state
 
     def __deepcopy__(self, memo: dict[int, object]) -> ConvertedModule:

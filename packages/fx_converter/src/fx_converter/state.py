@@ -13,7 +13,9 @@ from torch import Tensor, fx, nn
 
 from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.artifact.packing import names_of
 from wrapper_ir.support.quoting import is_python_name
+from wrapper_ir_torch import original_tensor, packed_tensor
 
 STATE = "model_state"
 """The entry of an artifact's metadata with the names of the model's state that no constant has."""
@@ -21,11 +23,37 @@ STATE = "model_state"
 
 class ModelState:
     """Names of a model's state besides a module's buffers. `unused` names are of tensors that the program
-    does not read, `aliases` map names that are not valid attributes to buffers."""
+    does not read, `aliases` map names that are not valid attributes to buffers. `packed` are the paths of
+    buffers with packed constants, whose originals are in the state."""
 
-    def __init__(self, unused: Iterable[str] = (), aliases: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        unused: Iterable[str] = (),
+        aliases: Mapping[str, str] | None = None,
+        packed: Mapping[str, ir.Constant] | None = None,
+    ) -> None:
         self.unused = frozenset(unused)
         self.aliases = dict(aliases or {})
+        self.packed = dict(packed or {})
+
+    def load_packed(self, module: nn.Module, state: dict[str, object], prefix: str) -> None:
+        """Packs values of originals into buffers, and removes names that no other buffer has."""
+        own = {prefix + name for name in nn.Module.state_dict(module)} | {prefix + n for n in self.aliases}
+        for path, constant in self.packed.items():
+            names = [prefix + name for name in names_of(constant)]
+            values = [value for name in names if isinstance(value := state.get(name), Tensor)]
+            if values:
+                module.get_buffer(path).copy_(packed_tensor(values[0], constant))
+            for name in names:
+                if name not in own:
+                    state.pop(name, None)
+
+    def add_originals(self, module: nn.Module, state: dict[str, object], prefix: str) -> None:
+        """Adds the originals of packed buffers to a state that lacks them."""
+        for path, constant in self.packed.items():
+            names = [prefix + name for name in constant.names if prefix + name not in state]
+            if names:
+                state.update(dict.fromkeys(names, original_tensor(module.get_buffer(path), constant)))
 
     def to_buffers(self, state: dict[str, object], prefix: str) -> None:
         """Renames the entries of a model's state to those of the module, before it is loaded."""
@@ -117,9 +145,14 @@ def named_state(
             place(module, path, buffer, persistent=False)
     first = {id(buffer): path for path, buffer in reversed(buffers.items())}
     aliases: dict[str, str] = {}
+    packed: dict[str, ir.Constant] = {}
     for constant in artifact.program.constants:
         tensor = constants.get(constant.value)
         if not isinstance(tensor, Tensor):
+            continue
+        if constant.packing is not None:
+            if id(tensor) in first and unsaved.isdisjoint(constant.names):
+                packed[first[id(tensor)]] = constant
             continue
         for name in constant.names:
             if name in buffers or name in unsaved:
@@ -129,7 +162,7 @@ def named_state(
             elif id(tensor) in first:
                 place(module, first[id(tensor)], tensor)
                 aliases[name] = first[id(tensor)]
-    return ModelState(unused, aliases)
+    return ModelState(unused, aliases, packed)
 
 
 def _is_free(module: fx.GraphModule, name: str) -> bool:

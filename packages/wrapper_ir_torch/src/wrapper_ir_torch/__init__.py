@@ -18,7 +18,7 @@ from wrapper_ir_torch._compat import (
 )
 from wrapper_ir_torch.agreement import TorchGroupStore, agreement, compare_ranks, own_ranks
 from wrapper_ir_torch.collectives import FINISHED, finished_collective
-from wrapper_ir_torch.constants import with_constants
+from wrapper_ir_torch.constants import original_tensor, packed_tensor, with_constants
 from wrapper_ir_torch.graphs import TorchGraphs
 from wrapper_ir_torch.group_memory import SYMMETRIC_MEMORY, GroupMemory
 from wrapper_ir_torch.group_operators import EMPTY_REGISTERED, EMPTY_SYMMETRIC, signed_id
@@ -61,7 +61,9 @@ __all__ = [
     "finished_collective",
     "has_dispatch_modes",
     "is_overload",
+    "original_tensor",
     "own_ranks",
+    "packed_tensor",
     "program_groups",
     "registered_symmetric",
     "repeated_operator",

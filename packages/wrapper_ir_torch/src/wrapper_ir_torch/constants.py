@@ -9,9 +9,10 @@ from torch import Tensor
 
 from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, TensorData, memory_of
-from wrapper_ir.artifact.packing import names_of, original_type, update_constants
+from wrapper_ir.artifact.packing import names_of, original_type, pack, unpack, update_constants
 from wrapper_ir.errors import ArtifactError
 from wrapper_ir.expr import evaluate
+from wrapper_ir_torch._compat import bytes_tensor
 from wrapper_ir_torch.types import DTYPES
 
 
@@ -26,6 +27,30 @@ def with_constants(artifact: Artifact, values: Mapping[str, Tensor]) -> Artifact
     if unknown:
         raise ArtifactError("WIR719", f"the program has no constants {', '.join(unknown)}")
     return update_constants(artifact, {name: _data(name, t, types[name]) for name, t in values.items()})
+
+
+def packed_tensor(value: Tensor, constant: ir.Constant) -> Tensor:
+    """Returns the tensor of a packed constant, made from a value of its original.
+
+    Raises ArtifactError WIR719 for another dtype or shape.
+    """
+    assert constant.packing is not None
+    assert ir.is_tensor(constant.value)
+    name = constant.packing.original
+    return _tensor(pack(_data(name, value, original_type(constant)), constant.packing), constant.value.type)
+
+
+def original_tensor(packed: Tensor, constant: ir.Constant) -> Tensor:
+    """Returns the original of a packed constant, in new memory."""
+    type = original_type(constant)
+    assert constant.packing is not None
+    assert isinstance(type, ir.TensorType)
+    return _tensor(unpack(_data(constant.value.name, packed, constant.value.type), constant.packing), type)
+
+
+def _tensor(data: TensorData, type: ir.TensorType) -> Tensor:
+    sizes, strides = ([int(evaluate(e, {})) for e in part] for part in (type.sizes, type.strides))
+    return bytes_tensor(data.buffer).view(DTYPES[type.dtype]).as_strided(sizes, strides).clone()
 
 
 def _data(name: str, value: Tensor, type: ir.Type) -> TensorData:

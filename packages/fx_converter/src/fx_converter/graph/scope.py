@@ -72,8 +72,8 @@ class ProgramScope:
         self.analyses = plan.analyses
         self.kernels = kernels
         self.constants = constants
-        self.paths = {c.value: c.names[0] for c in plan.program.constants if c.names}
-        """The model's names of constants."""
+        self.paths = {c.value: c.names[0] for c in plan.program.constants if c.names and c.packing is None}
+        """The model's names of constants, except packed ones: the state has their originals."""
         self.caller = caller
         self.fakes = FakeValues(program, fake_mode)
         self.lowerings: Mapping[type[ir.OpBase], Callable[[Any, FunctionScope], bool]] = {}
