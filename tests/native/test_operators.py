@@ -24,6 +24,9 @@ FAMILIES = {
     "indexing": ("nn.functional.embedding", "index_put", "masked_scatter", "nonzero_static", "take_along_dim", "__getitem__"),
     "scatters": ("gather", "index_select", "index_reduce", "scatter_reduce", "scatter_add"),
     "reductions": ("sum", "mean", "var_mean", "var"),
+    "factorizations": ("linalg.qr", "linalg.lu", "linalg.lu_factor", "linalg.cholesky", "linalg.det", "linalg.slogdet", "geqrf", "ormqr", "lu_unpack", "linalg.householder_product"),
+    "solvers": ("linalg.inv_ex", "linalg.solve_ex", "linalg.lu_solve", "linalg.solve_triangular", "triangular_solve", "cholesky_solve", "cholesky_inverse"),
+    "spectra": (),
     "random": (),
 }  # fmt: skip
 """Operators of the database that call those of a family."""
@@ -82,6 +85,27 @@ def test_random_numbers_of_torchs_generator(operators: Operators, name: str) -> 
         assert_same_tensor(operators.call(operator, *args, **kwargs), draw())
 
 
+@pytest.mark.parametrize("shape", [(4, 4), (2, 3, 5), (5, 3), (0, 2)])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+def test_pseudoinverses(operators: Operators, shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    x = torch.randn(shape, dtype=dtype)
+    got = operators.call("aten::linalg_pinv.atol_rtol_tensor", x, atol=None, rtol=None, hermitian=False)
+    torch.testing.assert_close(got, torch.linalg.pinv(x))
+
+
+def test_singular_values_and_eigenvalues_without_vectors(operators: Operators) -> None:
+    x = torch.randn(2, 5, 3, dtype=torch.float64)
+    values = operators.call("aten::_linalg_svd", x, compute_uv=False)[1]
+    torch.testing.assert_close(values, torch.linalg.svdvals(x))
+    square = x.mT @ x
+    torch.testing.assert_close(
+        operators.call("aten::_linalg_eigh", square, compute_v=False)[0], torch.linalg.eigvalsh(square)
+    )
+    torch.testing.assert_close(
+        operators.call("aten::linalg_matrix_exp", square), torch.linalg.matrix_exp(square)
+    )
+
+
 def test_random_numbers_follow_the_order_of_memory(operators: Operators) -> None:
     x = torch.empty(4, 6).t()
     torch.manual_seed(3)
@@ -129,6 +153,7 @@ def test_writes_to_overlapping_memory(operators: Operators) -> None:
         ("aten::view", (torch.ones(2, 3).t(), [6]), "no strides give these sizes"),
         ("aten::cat", ([torch.ones(2), torch.ones(2, 2)],), "the tensors have different ranks"),
         ("aten::as_strided", (torch.ones(2), [3], [1]), "the view is not within the storage"),
+        ("aten::_linalg_svd", (torch.ones(2, 2),), "no code for singular vectors"),
         ("aten::_fft_r2c", (torch.ones(2, dtype=torch.float16), [0], 0, True), "no code for element type"),
     ],
 )
