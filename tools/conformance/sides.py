@@ -56,6 +56,8 @@ class Sides:
     goal: float
     stock_cases: int | None = None
     build_together: int = 0
+    refused: str = ""
+    """A pattern of errors that refuse a case by name, if they are counted apart."""
 
     def name(self, kernels: Kernels) -> str:
         """Name of the page, unless the command line sets it, and of the folder of results."""
@@ -191,6 +193,8 @@ def render(
         "| converter | cases | right | share |",
         "| --- | --- | --- | --- |",
     ]
+    if sides.refused:
+        return "\n".join(lines[:4] + _with_refusals(sides, results)) + "\n"
     for side, name in zip((sides.ours, sides.stock), sides.names):
         errors = [r.error for r in results if r.side == side]
         if errors:
@@ -206,6 +210,21 @@ def render(
     lines += ["", "## Why Inductor's is", "", "| cases | why |", "| --- | --- |"]
     lines += [f"| {count} | {_cell(reason)} |" for reason, count in reasons.most_common(12)]
     return "\n".join(lines) + "\n"
+
+
+def _with_refusals(sides: Sides, results: Sequence[Result]) -> list[str]:
+    """The tables of a side whose refusals are counted apart."""
+    failing = sorted((r for r in results if r.error), key=lambda r: r.case)
+    refused = [r for r in failing if re.search(sides.refused, r.error)]
+    wrong = [r for r in failing if r not in refused]
+    right = len(results) - len(failing)
+    percent = f"{100 * right / max(len(results), 1):.1f} %"
+    lines = ["| cases | right | share | refused by name | wrong |", "| --- | --- | --- | --- | --- |"]
+    lines.append(f"| {len(results)} | {right} | {percent} | {len(refused)} | {len(wrong)} |")
+    for title, rows in (("Wrong", wrong), ("Refused by name", refused)):
+        lines += ["", f"## {title}", "", "| case | why |", "| --- | --- |"]
+        lines += [f"| `{r.case}` | {_cell(r.error)} |" for r in rows]
+    return lines
 
 
 def _cell(text: str) -> str:

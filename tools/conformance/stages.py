@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import torch
 from torch._inductor import config as inductor_config
+from torch.utils import _pytree as pytree
 
 import fx_converter
 import py_wrapper
@@ -20,6 +21,7 @@ from fx_converter.kernels import KernelCalls
 from tools.conformance.cases import Call, CaseId
 from tools.conformance.collector import How
 from tools.conformance.compare import UNDEFINED_VALUES, Mismatch, Observed, assert_same, is_random, observe
+from tools.conformance.native_library import native_library
 from tools.conformance.plans import WAYS, interpreter, planned, slot_count
 from tools.conformance.programs import Kernels, Programs, Source, capture, collect
 from tools.conformance.stock import stock_values
@@ -61,11 +63,13 @@ class Stage(StrEnum):
     BACKEND = "backend"
     CPP = "cpp"
     """Built and loaded as a C++ library: in a separate run, `cpp.py`."""
+    NATIVE = "native"
+    """Built and loaded as a native library: in a separate run, `native.py`."""
     PLANNED = "planned"
     """After all memory passes, in every engine: in a separate run, `planned.py`."""
 
 
-_OWN_RUNS = (Stage.CPP, Stage.PLANNED)
+_OWN_RUNS = (Stage.CPP, Stage.NATIVE, Stage.PLANNED)
 STAGES: Mapping[Kernels, tuple[Stage, ...]] = {
     Kernels.CPP: tuple(stage for stage in Stage if stage not in _OWN_RUNS),
     Kernels.GPU: tuple(stage for stage in Stage if stage not in _OWN_RUNS),
@@ -272,6 +276,7 @@ class _Check:
             Stage.PYTHON: self.python,
             Stage.FX: self.fx,
             Stage.CPP: self.cpp,
+            Stage.NATIVE: self.native,
             Stage.PLANNED: self.planned,
         }
         return {stage: run for stage, run in functions.items() if stage in self.chosen}
@@ -308,6 +313,13 @@ class _Check:
         run = programs.runner(_LIBRARIES.compile)
         for _ in range(_CALLS[self.kernels]):
             self._compare(run)
+
+    def native(self, programs: Programs) -> None:
+        """Compares results without their structure: the loader knows no types of torch."""
+        run = programs.runner(native_library)
+        flat = replace(self, want=Observed(pytree.tree_leaves(self.want.results), self.want.inputs))
+        for _ in range(_CALLS[self.kernels]):
+            flat._compare(lambda *args: pytree.tree_leaves(run(*args)))
 
     def planned(self, programs: Programs) -> None:
         """Checks that each engine returns the bits of emitted Python without a plan.

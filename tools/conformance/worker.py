@@ -1,6 +1,7 @@
 """The process that runs cases: one job per line on standard input, one answer per line on standard output.
 
-A job is `{"what": "ours" | "stock" | "fx" | "stock_fx" | "cpp" | "stock_cpp" | "planned" | "build_cpp",
+A job is `{"what": "ours" | "stock" | "fx" | "stock_fx" | "cpp" | "stock_cpp" | "native" | "planned" |
+"build_cpp",
 "case": {...}, "more": [...]}`, where "more" are further cases of one build. Answers are `{"at": STAGE}`
 before each step, so that a crash has a place (the first is empty: the worker is ready), and last `{"done":
 {...}}`: for ours the result of the check, for Inductor a verdict, or `{"broken": REASON}` if eager itself
@@ -28,6 +29,7 @@ from tools.conformance.stock import judge, judge_library
 _ONLY = {
     "fx": (Stage.CAPTURE, Stage.FX),
     "cpp": (Stage.CAPTURE, Stage.CPP),
+    "native": (Stage.CAPTURE, Stage.NATIVE),
     "planned": (Stage.CAPTURE, Stage.PLANNED),
 }
 """The stages of jobs that have some alone."""
