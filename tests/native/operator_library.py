@@ -6,7 +6,7 @@ import ctypes
 import hashlib
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -16,13 +16,14 @@ import torch
 from torch import Tensor
 
 import cpp_wrapper
+import wrapper_ir_native
 from cpp_wrapper.runtime_build import NATIVE_RUNTIME, UNIT, unit_text
-from cpp_wrapper.sources.description import HEADER, model_header
 from cpp_wrapper.sources.native import operator_files
 from cpp_wrapper.sources.shims import c_signature, is_input, parsed, writes_arguments
 from wrapper_ir import ir
 
 _SOURCES = Path(cpp_wrapper.__file__).parent
+_INTERFACE = Path(wrapper_ir_native.__file__).parent / "include" / "wrapper_ir"
 _NATIVE, _SHARED = _SOURCES / "native", _SOURCES / "sources" / "text"
 _FLAGS = ("-std=c++20", "-O1", "-fPIC", "-fno-math-errno", "-w")
 _CODES = {
@@ -74,12 +75,7 @@ class Operators:
     # Any: arguments and results of any operator
     def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """Calls an operator with torch's arguments; returns its results. Raises NativeError."""
-        schema = self.schemas[name]
-        values = dict(zip((a.name for a in schema.args if not a.keyword_only), args)) | kwargs
-        call = _Call(self.library)
-        for argument in sorted((a for a in schema.args if a.type != "Generator?"), key=is_input):
-            value = values[argument.name] if argument.name in values else _default(argument)
-            call.add(argument.type, value)
+        schema, call = self.schemas[name], self._arguments(name, *args, **kwargs)
         count = 0 if writes_arguments(schema) else len(schema.returns)
         results = (ctypes.c_void_p * max(count, 1))()
         for i in range(count):
@@ -88,10 +84,24 @@ class Operators:
         try:
             if function(*call.values):
                 raise NativeError(_error_text(self.library))
-            made = [self._tensor(results[i]) for i in range(count)]
+            made = [None if results[i] is None else self._tensor(results[i]) for i in range(count)]
         finally:
             call.release()
         return made[0] if len(made) == 1 else tuple(made)
+
+    def bound(self, name: str, *args: Any, **kwargs: Any) -> Callable[[], int]:
+        """Returns a call of an operator that writes its result, with the same tensors each time."""
+        call = self._arguments(name, *args, **kwargs)
+        function = getattr(self.library, f"t_{function_name(name)}")
+        return lambda: int(function(*call.values))
+
+    def _arguments(self, name: str, *args: Any, **kwargs: Any) -> _Call:
+        schema, call = self.schemas[name], _Call(self.library)
+        values = dict(zip((a.name for a in schema.args if not a.keyword_only), args)) | kwargs
+        for argument in sorted((a for a in schema.args if a.type != "Generator?"), key=is_input):
+            value = values[argument.name] if argument.name in values else _default(argument)
+            call.add(argument.type, value)
+        return call
 
     def seed(self, value: int) -> None:
         """Sets the state of the random generator, as `torch.manual_seed` does."""
@@ -255,8 +265,7 @@ def build_operators(families: tuple[str, ...], folder: str, options: tuple[str, 
     head = '#include "random.h"\n' if seed else ""
     support = head + _SUPPORT.replace("SEED", seed) + "}\n" + "\n".join(map(_wrapper, schemas.values()))
     (build / "calls.cpp").write_text(support, encoding="utf-8")
-    (build / HEADER).write_text(model_header(), encoding="utf-8")
-    for source in (_SHARED, _NATIVE):  # files of the native runtime replace those of torch's
+    for source in (_INTERFACE, _SHARED, _NATIVE):  # files of the native runtime replace those of torch's
         for path in source.iterdir():
             if path.suffix in (".h", ".cpp"):
                 text = path.read_bytes()
