@@ -176,6 +176,8 @@ def test_strides_are_those_of_the_fake_operator(native: Operators, case: Case) -
             want = convolved(*fakes, *case.arguments)
         except RuntimeError:
             return
+    if want.numel() == 0:  # eager mode refuses it, too
+        return
     if torch.get_num_threads() == 1 or case.input.dim() < 5:  # torch's choice in three dimensions
         got = native.call("aten::convolution", *tensors, *case.arguments)
         assert got.stride() == want.stride()
