@@ -19,9 +19,9 @@ FAST = CppOptions(runtime="native", opt_level=0)
 class Scaled(torch.nn.Module):
     """Nested arguments, a default, outputs of each kind, and a buffer that calls write."""
 
-    def __init__(self) -> None:
+    def __init__(self, weight: Tensor) -> None:
         super().__init__()
-        self.weight = torch.nn.Parameter(torch.tensor([1.0, -2.0, 3.0, 0.5]))
+        self.weight = torch.nn.Parameter(weight)
         self.calls: Tensor
         self.register_buffer("calls", torch.zeros(1))
 
@@ -41,13 +41,16 @@ def expected(x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     return y
 
 
-def capture_scaled() -> Artifact:
+WEIGHT = torch.tensor([1.0, -2.0, 3.0, 0.5])
+
+
+def capture_scaled(weight: Tensor = WEIGHT) -> Artifact:
     """Captures the model with a symbolic first size."""
     n = torch.export.Dim("n", min=2, max=64)
     shapes = {"x": {0: n}, "d": {"k": None}}
     x, k = torch.from_numpy(X), torch.from_numpy(K)
     with torch.no_grad():
-        return capture(Scaled(), (x,), {"d": {"k": k}}, dynamic_shapes=shapes)
+        return capture(Scaled(weight.clone()), (x,), {"d": {"k": k}}, dynamic_shapes=shapes)
 
 
 def output(*command: object) -> str:

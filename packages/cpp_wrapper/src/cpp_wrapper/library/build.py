@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from cpp_wrapper._compat import torch_include_dirs
-from cpp_wrapper.errors import CacheError
+from cpp_wrapper.errors import CacheError, EmitError
 from cpp_wrapper.kernels.build import common_header, reads_common_header
 from cpp_wrapper.kernels.compile import PROGRAM, Unit, compile_object, link_library, link_stub
 from cpp_wrapper.kernels.headers import header_hashes
@@ -32,6 +32,8 @@ from cpp_wrapper.kernels.toolchain import (
     operator_recipe,
 )
 from cpp_wrapper.library.package import SUFFIX, write_package
+from cpp_wrapper.library.static import SUFFIX as STATIC
+from cpp_wrapper.library.static import write_static
 from cpp_wrapper.library.write import write_image, write_weights
 from cpp_wrapper.runtime_build import NATIVE_RUNTIME, RUNTIME, UNIT, find_prebuilt, unit_text
 from cpp_wrapper.settings import Settings, read_settings
@@ -87,7 +89,10 @@ def build_library(
     """Compiles and links a library, then replaces `path`. Raises the errors of `cpp_wrapper.build`."""
     settings = settings or read_settings()
     build = Build(sources, options, settings, find_toolchain(settings.compiler), progress or _quiet)
-    build.write(sources, build.link(build.objects(), needed_libraries(sources)), path)
+    if path.suffix == STATIC:
+        build.write_static(path)
+    else:
+        build.write(sources, build.link(build.objects(), needed_libraries(sources)), path)
     return path
 
 
@@ -242,6 +247,14 @@ class Build:
                         write(file)
         except OSError as error:
             raise CacheError("CPP303", f"the library cannot be written to {path}: {error}") from error
+
+    def write_static(self, path: Path) -> None:
+        """Writes a static library with its header. Raises the errors of `library.static`."""
+        if not self.is_native:
+            raise EmitError("CPP503", "a static library needs the native runtime", "runtime='native'")
+        objects = [entry.folder / _OBJECT for entry in self.objects()]
+        with _timed("the file", self.progress):
+            write_static(self.sources, objects, path, self.toolchain.command)
 
     @property
     def _recipe(self) -> Recipe:
