@@ -42,7 +42,8 @@ def test_packed_programs_equal_eager(name: str, tmp_path: Path) -> None:
     with torch.no_grad():
         for engine in ENGINES.values():
             assert_same(engine(artifact)(*args), model(*args))
-        _, planned, _ = packed_model(name, "pack-constants{level=generic},plan-memory")
+        passes = "use-out-variants{runtime=native},pack-constants{level=generic},plan-memory"
+        _, planned, _ = packed_model(name, passes)
         assert_same(py_wrapper.compile(planned)(*args), model(*args))
         for parameter in model.parameters():
             parameter.mul_(-0.75)

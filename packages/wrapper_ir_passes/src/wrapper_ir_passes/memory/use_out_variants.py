@@ -9,6 +9,8 @@ from typing import ClassVar
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
+from wrapper_ir.analysis.random import random_devices
+from wrapper_ir.artifact import Artifact
 from wrapper_ir.operators.native import ATTENTION
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees
@@ -49,6 +51,14 @@ class UseOutVariants(Pass):
     def comparable(self, before: ir.Program, after: ir.Program) -> tuple[ir.Program, ir.Program]:
         """Returns both programs with the variants."""
         return _with_variants(Analyses(before), self.runtime), after
+
+    def around(self, artifact: Artifact, program: ir.Program) -> Artifact:
+        """Returns the artifact, whose signature names random states that the program still draws from: calls
+        of attention without dropout declare that they may."""
+        drawn = Analyses(program).get(random_devices)
+        random = tuple(state for state in artifact.signature.random if state.device in drawn)
+        signature = dataclasses.replace(artifact.signature, random=random)
+        return dataclasses.replace(artifact, program=program, signature=signature)
 
 
 def _with_variants(analyses: Analyses, runtime: Runtime) -> ir.Program:
