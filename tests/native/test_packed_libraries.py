@@ -18,10 +18,10 @@ from wrapper_ir_native import NativeError
 from wrapper_ir_torch import resolve
 
 pytestmark = pytest.mark.slow
-PASSES = "pack-constants,use-out-variants{runtime=native},plan-memory"
+PASSES = "use-out-variants{runtime=native},pack-constants,plan-memory"
 
 
-@pytest.mark.parametrize("name", ["mlp", "tied", "convolutions"])
+@pytest.mark.parametrize("name", ["mlp", "tied", "transformer", "convolutions"])
 def test_native_libraries(name: str, tmp_path: Path) -> None:
     """Extracted constants are the originals; an update by any name reaches all constants of it."""
     model, artifact, args = packed_model(name, PASSES)

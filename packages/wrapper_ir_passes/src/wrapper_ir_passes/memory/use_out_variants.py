@@ -55,8 +55,8 @@ class UseOutVariants(Pass):
     def around(self, artifact: Artifact, program: ir.Program) -> Artifact:
         """Returns the artifact, whose signature names random states that the program still draws from: calls
         of attention without dropout declare that they may."""
-        drawn = Analyses(program).get(random_devices)
-        random = tuple(state for state in artifact.signature.random if state.device in drawn)
+        devices = Analyses(program).get(random_devices)
+        random = tuple(state for state in artifact.signature.random if state.device in devices)
         signature = dataclasses.replace(artifact.signature, random=random)
         return dataclasses.replace(artifact, program=program, signature=signature)
 
