@@ -71,6 +71,7 @@ endif
 demo: $(READY) ## the main job: a sentence encoder, captured, stored, emitted as Python and built for C++, compared with eager
 	@$(BIN)/python examples/minilm.py --folder $(OUT)/minilm $(ARGS)
 	@$(BIN)/python -m examples.minilm_cpp --folder $(OUT)/minilm
+	@$(BIN)/python -m examples.minilm_native --folder $(OUT)/minilm
 
 demo-triton: $(READY) ## the same with Triton kernels, run by Triton's interpreter on the CPU (a small input)
 	@$(BIN)/python -m examples.minilm_triton --folder $(OUT)/minilm $(ARGS)
