@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -66,6 +69,37 @@ def test_a_library_names_no_library_of_torch(pointwise: Artifact, threads: str, 
 def test_a_static_runtime_needs_libc_and_libm(pointwise: Artifact, tmp_path: Path) -> None:
     build_native(pointwise, tmp_path, threads="none", static_runtime=True, opt_level=1)
     assert needed(tmp_path / "model.so") <= {"ld-linux-x86-64.so.2", "libc.so.6", "libm.so.6"}
+
+
+CALLER = """
+import sys
+import numpy as np
+import wrapper_ir_native
+
+f = wrapper_ir_native.load(sys.argv[1])
+np.save(sys.argv[2], f(np.load(sys.argv[3])))
+"""
+
+
+@pytest.mark.slow
+def test_operators_are_chosen_by_the_processor(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(48, 40), nn.ReLU(), nn.Linear(40, 33)).eval()
+    x = torch.randn(19, 48)
+    with torch.no_grad():
+        artifact = capture(model, (x,), cpu_isas=("avx512", "avx2", "generic"))
+        want = model(x)
+    path = cpp_wrapper.build(artifact, tmp_path / "m.so", CppOptions(runtime="native", opt_level=1))
+    source, target = tmp_path / "x.npy", tmp_path / "y.npy"
+    np.save(source, x.numpy())
+    results = []
+    for level in ("default", "avx2", ""):  # the last one: all that the processor has
+        environment = {**os.environ, "ATEN_CPU_CAPABILITY": level}
+        command = [sys.executable, "-c", CALLER, str(path), str(target), str(source)]
+        subprocess.run(command, env=environment, check=True)
+        results.append(torch.from_numpy(np.load(target)))
+        torch.testing.assert_close(results[-1], want)
+    assert all(name.startswith("wir_") for name in symbols(path, "--defined-only"))
 
 
 MISSING = """

@@ -85,6 +85,16 @@ def link_library(
     _run(command, unit, timeout)
 
 
+def join_objects(recipe: Recipe, unit: Unit, objects: Sequence[Path], globals: str, timeout: float) -> None:
+    """Joins objects into one, in which only symbols that match the pattern `globals` are visible to others.
+
+    Raises the errors of `compile_library`.
+    """
+    command = (recipe.toolchain.command, "-r", "-nostdlib", "-o", str(unit.output), *map(str, objects))
+    _run(command, unit, timeout)
+    _run(("objcopy", "--wildcard", f"--keep-global-symbol={globals}", str(unit.output)), unit, timeout)
+
+
 def precompile_header(recipe: Recipe, header: Path, output: Path, timeout: float) -> None:
     """Compiles `header` into `output`, in the same folder. Raises CompileError CPP103 or CPP104."""
     unit = Unit(what="the kernels' common header", source=header, output=output, code="CPP103")

@@ -19,7 +19,7 @@ from typing import BinaryIO
 from cpp_wrapper._compat import torch_include_dirs
 from cpp_wrapper.errors import CacheError, EmitError
 from cpp_wrapper.kernels.build import common_header, reads_common_header
-from cpp_wrapper.kernels.compile import PROGRAM, Unit, compile_object, link_library, link_stub
+from cpp_wrapper.kernels.compile import PROGRAM, Unit, compile_object, join_objects, link_library, link_stub
 from cpp_wrapper.kernels.headers import header_hashes
 from cpp_wrapper.kernels.libraries import HEADER, Libraries
 from cpp_wrapper.kernels.options import CppOptions
@@ -38,6 +38,7 @@ from cpp_wrapper.library.write import write_image, write_weights
 from cpp_wrapper.runtime_build import NATIVE_RUNTIME, RUNTIME, UNIT, find_prebuilt, unit_text
 from cpp_wrapper.settings import Settings, read_settings
 from cpp_wrapper.sources.kernels import KernelUnit
+from cpp_wrapper.sources.operator_levels import FamilyUnit
 from cpp_wrapper.sources.program import Sources
 from cpp_wrapper.sources.version import NATIVE
 from wrapper_ir import ir
@@ -129,16 +130,40 @@ class Build:
         jobs = [_Job(UNIT, recipe)]
         own = self._with_lines(recipe)
         jobs += [_Job(name, own) for name in PARTS if name not in RUNTIME and name in self.sources.files]
-        for family in self.sources.families:
-            jobs.append(_Job(family.name, operator_recipe(self.toolchain, family.flags, self.options)))
+        jobs += [self._operator_job(family) for family in self.sources.families if family.level is None]
         for unit in self.sources.units:
             of_kernels = self._with_lines(kernel_recipe(self.toolchain, unit.flags, self.options))
             jobs.append(_Job(unit.name, of_kernels, _headers(unit), unit.kernels))
         with ThreadPoolExecutor(self.settings.jobs) as pool:
+            levels = pool.map(self._level, range(1 + self._last_level))
             entries = list(zip(jobs, pool.map(self._compile, jobs)))
         # A linker uses the first copy of an inline function. Copies in units of kernels may need instructions
         # that the processor lacks, so kernels come last.
-        return [entry for job, entry in sorted(entries, key=lambda pair: bool(pair[0].kernels))]
+        ordered = [entry for job, entry in sorted(entries, key=lambda pair: bool(pair[0].kernels))]
+        return [*ordered, *levels]
+
+    def _operator_job(self, family: FamilyUnit) -> _Job:
+        flags = family.flags if family.level is None else (*family.flags, f"-DWIR_LEVEL=_{family.level}")
+        return _Job(family.name, operator_recipe(self.toolchain, flags, self.options))
+
+    @property
+    def _last_level(self) -> int:
+        """The largest number of a copy of operators; -1 if there is one copy."""
+        return max((f.level for f in self.sources.families if f.level is not None), default=-1)
+
+    def _level(self, level: int) -> Entry:
+        """Returns one object of an instruction set's operators, whose functions other levels do not see."""
+        jobs = [self._operator_job(family) for family in self.sources.families if family.level == level]
+        entries = [self._compile(job) for job in jobs]
+        recipe = self._recipe
+
+        def join_into(folder: Path) -> None:
+            unit = Unit(what="the operators", output=folder / _OBJECT, code="CPP106")
+            join_objects(
+                recipe, unit, [e.folder / _OBJECT for e in entries], "*wir_op_*", self.options.timeout
+            )
+
+        return self._store.ensure(_key("level", recipe.fingerprint, *(e.name for e in entries)), join_into)
 
     def _with_lines(self, recipe: Recipe) -> Recipe:
         """Returns the recipe, with debugging information if the sources are files."""

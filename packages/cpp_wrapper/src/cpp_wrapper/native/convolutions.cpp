@@ -59,7 +59,7 @@ WIR_OPERATOR(_convolution)(Tensor input, Tensor weight, Tensor* bias, const int6
                            const int64_t* padding, int64_t padding_len_, const int64_t* dilation, int64_t dilation_len_,
                            int32_t transposed, const int64_t* output_padding, int64_t output_padding_len_, int64_t groups,
                            int32_t, int32_t, int32_t, int32_t, Tensor* ret0) {
-  return wir_op_convolution(input, weight, bias, stride, stride_len_, padding, padding_len_, dilation, dilation_len_, transposed,
+  return WIR_OPERATOR_NAME(convolution)(input, weight, bias, stride, stride_len_, padding, padding_len_, dilation, dilation_len_, transposed,
                             output_padding, output_padding_len_, groups, ret0);
 }
 

@@ -14,7 +14,15 @@
 
 /// Declares or defines an operator, with the parameters of torch's C shim for its schema. C++ linkage: another type of a
 /// parameter fails at link.
-#define WIR_OPERATOR(name) int32_t wir_op_##name
+#define WIR_OPERATOR(name) int32_t WIR_LEVEL_NAME(wir_op_##name, WIR_LEVEL)
+/// The end of the names of operators that are compiled for several instruction sets: `_0`, `_1`.
+#ifndef WIR_LEVEL
+#define WIR_LEVEL
+#endif
+#define WIR_LEVEL_NAME(name, level) WIR_LEVEL_JOIN(name, level)
+#define WIR_LEVEL_JOIN(name, level) name##level
+/// The name of an operator, to call it from another one.
+#define WIR_OPERATOR_NAME(name) WIR_LEVEL_NAME(wir_op_##name, WIR_LEVEL)
 
 namespace wir {
 

@@ -177,7 +177,7 @@ def _declaration(step: steps.CallOperator, scope: FunctionScope) -> str:
         operator = scope.module.native.get(name)
         if operator is None:
             return ""
-        scope.module.families.add(operator.family)
+        scope.module.called[name] = operator
         return f"{operator.function}({operator.parameters}"
     device = _device_type(step, scope)
     table = shim_table(device) if device else {}

@@ -44,6 +44,7 @@ from cpp_wrapper.sources.kernels import (
 )
 from cpp_wrapper.sources.lines import line_origins
 from cpp_wrapper.sources.native import NativeOperator, operator_files, operators_with, require_operators
+from cpp_wrapper.sources.operator_levels import FamilyUnit, family_units, operator_levels, write_choices
 from cpp_wrapper.sources.persistent import write_persistent
 from cpp_wrapper.sources.scope import FunctionScope, ProgramScope
 from cpp_wrapper.sources.texts import NATIVE_TEXTS, TEXTS
@@ -60,14 +61,6 @@ from wrapper_ir_lowering import LoweringOptions, Plan, lower
 from wrapper_ir_lowering.steps import CheckGroups, CheckInputs
 from wrapper_ir_passes.memory.persistent_pools import with_persistent_pools
 from wrapper_ir_runtime import refuse_unsupported
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FamilyUnit:
-    """A translation unit of operators of the native runtime, and the flags for its instruction set."""
-
-    name: str
-    flags: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,10 +123,10 @@ def emit_sources(
     place_images(launched, blobs)
     unused = set() if module.gpu else {"driver.h", "driver.cpp", "gpu.cpp"}
     unused |= set() if module.graphed.numbers else {"capture.h", "graphs.h", "graphs.cpp", "gpu_matmuls.cpp"}
-    lines = _program(module, levels, launched, blobs)
+    lines = _program(module, levels, launched, blobs, units)
     weights = _weights(options, name, tuple(blobs.values()))
-    operators = operator_files(module.families, options.operators)
-    families = tuple(FamilyUnit(name=name, flags=_operator_flags(units)) for name in operators)
+    operators = operator_files({one.family for one in module.called.values()}, options.operators)
+    families = family_units(operators, operator_levels(units))
     files = {n: text for n, text in TEXTS.items() if not n.endswith(".txt") and n not in unused}
     if is_native:
         vectors = _vector_functions(units)
@@ -177,12 +170,6 @@ def _check_native(plan: Plan, table: Mapping[str, NativeOperator]) -> None:
     require_operators(plan, table, NATIVE_EXACT)
 
 
-def _operator_flags(units: Sequence[KernelUnit]) -> tuple[str, ...]:
-    """Returns the flags of operators: those of all kernels, or none if kernels differ."""
-    flags = {unit.flags for unit in units}
-    return flags.pop() if len(flags) == 1 else ()
-
-
 def _vector_functions(units: Sequence[KernelUnit]) -> tuple[FamilyUnit, ...]:
     """Returns units of the functions that kernels call by Sleef's names, one for each of their levels."""
     families: dict[tuple[str, ...], FamilyUnit] = {}
@@ -217,6 +204,7 @@ def _program(
     levels: Mapping[str, Levels],
     launched: Mapping[str, GpuKernel],
     blobs: Mapping[str, Blob],
+    units: Sequence[KernelUnit],
 ) -> list[str]:
     load, handles = write_load(module, dict(blobs))
     make, persistent = write_persistent(module)
@@ -234,6 +222,7 @@ def _program(
         "",
         "using namespace wir;",
         "",
+        *write_choices(module.called, operator_levels(units)),
         *([*module.shims.values(), ""] if module.native is not None else []),
         'extern "C" {',
         *(module.shims.values() if module.native is None else ()),

@@ -91,8 +91,8 @@ class ProgramScope:
         self.plan = plan
         self.native = native
         """The operators of the native runtime by name; None for a library over torch."""
-        self.families: set[str] = set()
-        """The families of called operators of the native runtime."""
+        self.called: dict[str, NativeOperator] = {}
+        """Called operators of the native runtime, by name."""
         self.origins = origins
         """Origins of the plan's ops in the program before lowering."""
         self.oldest_torch = oldest_torch

@@ -180,9 +180,13 @@ template <class T> Slot whole(Int value, const char* name) {
 }
 inline Slot real(double value) { return Slot{.d = value}; }
 using Kernel = void (*)(const Slot*);
-/// Returns the first kernel that the processor can run. `needs` contains the flags of /proc/cpuinfo of each, ended by
-/// `|`. Kernels that ATEN_CPU_CAPABILITY excludes are used only if no other can run.
-Kernel choose(const char* needs, std::initializer_list<Kernel> kernels);
+/// Returns the number of the first function that the processor can run. `needs` contains the flags of /proc/cpuinfo of
+/// each, ended by `|`. Functions that ATEN_CPU_CAPABILITY excludes are used only if no other can run.
+size_t first_runnable(const char* needs);
+/// Returns that function.
+template <class Function> Function choose(const char* needs, std::initializer_list<Function> functions) {
+  return functions.begin()[first_runnable(needs)];
+}
 
 // --- the program's interface to the container
 

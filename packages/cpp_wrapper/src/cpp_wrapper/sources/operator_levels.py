@@ -1,0 +1,73 @@
+"""Operators of the native runtime for several instruction sets: a copy for each, chosen at a first call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from cpp_wrapper.kernels.isa import required_features
+from cpp_wrapper.sources.kernels import KernelUnit
+from cpp_wrapper.sources.native import NativeOperator
+from wrapper_ir.support.quoting import cpp_string
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FamilyUnit:
+    """A translation unit of operators, and the flags for its instruction set.
+
+    `level` is the number of the copy, if there are several.
+    """
+
+    name: str
+    flags: tuple[str, ...]
+    level: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorLevel:
+    """The flags of an instruction set, and the processor's features that it needs."""
+
+    flags: tuple[str, ...]
+    features: frozenset[str]
+
+
+def operator_levels(units: Sequence[KernelUnit]) -> tuple[OperatorLevel, ...]:
+    """Returns the instruction sets of a program's kernels, those with most features first.
+
+    A program without kernels has one level without features.
+    """
+    levels: dict[tuple[str, ...], OperatorLevel] = {}
+    for unit in units:
+        features = frozenset().union(*(required_features(k.name, k.isa) for k in unit.kernels))
+        levels[unit.flags] = OperatorLevel(unit.flags, features)
+    ordered = sorted(levels.values(), key=lambda level: (-len(level.features), level.flags))
+    return tuple(ordered) or (OperatorLevel((), frozenset()),)
+
+
+def family_units(names: Iterable[str], levels: Sequence[OperatorLevel]) -> tuple[FamilyUnit, ...]:
+    """Returns the units of files of operators for each instruction set."""
+    numbered = len(levels) > 1
+    return tuple(
+        FamilyUnit(name=name, flags=level.flags, level=number if numbered else None)
+        for number, level in enumerate(levels)
+        for name in names
+    )
+
+
+def write_choices(operators: Mapping[str, NativeOperator], levels: Sequence[OperatorLevel]) -> list[str]:
+    """Returns functions that call the copy of an operator for the processor; none if there is one copy."""
+    if len(levels) == 1:
+        return []
+    needs = "".join(f"{' '.join(sorted(level.features))}|" for level in levels)
+    lines = []
+    for operator in operators.values():
+        copies = [f"{operator.function}_{number}" for number in range(len(levels))]
+        arguments = ", ".join(text.rpartition(" ")[2] for text in operator.parameters.split(", "))
+        lines += [
+            *(f"int32_t {copy}({operator.parameters});" for copy in copies),
+            f"int32_t {operator.function}({operator.parameters}) {{",
+            f"  static const auto chosen = choose({cpp_string(needs)}, {{{', '.join(copies)}}});",
+            f"  return chosen({arguments});",
+            "}",
+        ]
+    return lines
