@@ -102,6 +102,19 @@ def test_operators_are_chosen_by_the_processor(tmp_path: Path) -> None:
     assert all(name.startswith("wir_") for name in symbols(path, "--defined-only"))
 
 
+@pytest.mark.slow
+def test_a_program_without_kernels_has_operators_for_all_processors(tmp_path: Path) -> None:
+    model = nn.Linear(48, 40, bias=False).eval()
+    x = torch.randn(19, 48)
+    with torch.no_grad():
+        artifact = capture(model, (x,))
+    sources = cpp_wrapper.emit(artifact, options=CppOptions(runtime="native", cpu_isas=("avx2", "generic")))
+    assert not sources.units
+    assert "static const auto chosen = choose(" in str(sources)
+    [result] = build_native(artifact, tmp_path, opt_level=1)([x])
+    torch.testing.assert_close(result, model(x).detach())
+
+
 MISSING = """
 extern "mine::other(Tensor self) -> Tensor"
 extern "mine::twice(Tensor self) -> Tensor"

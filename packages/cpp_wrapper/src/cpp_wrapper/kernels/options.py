@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,10 @@ class OperatorSource:
     def read(cls, path: str | Path, *schemas: str) -> OperatorSource:
         """Reads the text from a file. Raises OSError."""
         return cls(text=Path(path).read_text(encoding="utf-8"), schemas=schemas)
+
+
+CPU_ISAS = ("avx512", "avx2", "generic") if platform.machine() in ("x86_64", "AMD64") else ("generic",)
+"""Instruction sets of processors like this one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +54,8 @@ class CppOptions:
     ends in `.weights`; or the name of such a file, which several libraries share.
     `threads`: inside a call of a native library: `openmp`, or `none`.
     `operators`: sources of operators for native libraries, which replace the runtime's own of the same name.
+    `cpu_isas`: instruction sets of a native library's operators if the program has no C++ kernels, whose sets
+    they otherwise have: of `avx512`, `avx2` and `generic`. The first that the processor supports is called.
     `static_runtime`: links the C++ standard library into native libraries.
     `archs`: architectures of CUDA devices (`sm_80`) that the program supports; empty: those that the artifact
     has code for, or the one that it was captured for.
@@ -67,13 +74,14 @@ class CppOptions:
     weights: str = "inside"
     threads: str = "openmp"
     operators: tuple[OperatorSource, ...] = ()
+    cpu_isas: tuple[str, ...] = CPU_ISAS
     static_runtime: bool = False
     archs: tuple[str, ...] = ()
 
 
 _VALUES = {"runtime": ("torch", "native"), "threads": ("openmp", "none")}
 """Values of options that are texts."""
-_NATIVE_ONLY = ("weights", "threads", "operators", "static_runtime")
+_NATIVE_ONLY = ("weights", "threads", "operators", "cpu_isas", "static_runtime")
 _TEXTS = (*_VALUES, "weights")
 
 

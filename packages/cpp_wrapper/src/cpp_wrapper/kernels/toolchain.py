@@ -122,7 +122,7 @@ def library_recipe(toolchain: Toolchain, options: CppOptions) -> Recipe:
 def operator_recipe(toolchain: Toolchain, isa_args: Sequence[str], options: CppOptions) -> Recipe:
     """Returns the recipe of operators of the native runtime. They promise tolerances, not torch's bits."""
     recipe = library_recipe(toolchain, options)
-    level = (f"-O{options.opt_level}", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")
+    level = (f"-O{min(options.opt_level, 2)}", "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math")
     return replace(recipe, flags=(*recipe.flags, *level, *isa_args))
 
 

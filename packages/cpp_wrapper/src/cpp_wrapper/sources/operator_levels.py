@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cpp_wrapper.kernels.isa import required_features
-from cpp_wrapper.sources.kernels import KernelUnit
+from cpp_wrapper.kernels.isa import isa_build_args, required_features
+from cpp_wrapper.sources.kernels import OWN_COPIES, KernelUnit
 from cpp_wrapper.sources.native import NativeOperator
 from wrapper_ir.support.quoting import cpp_string
 
@@ -31,17 +31,22 @@ class OperatorLevel:
     features: frozenset[str]
 
 
-def operator_levels(units: Sequence[KernelUnit]) -> tuple[OperatorLevel, ...]:
+def operator_levels(units: Sequence[KernelUnit], isas: Sequence[str]) -> tuple[OperatorLevel, ...]:
     """Returns the instruction sets of a program's kernels, those with most features first.
 
-    A program without kernels has one level without features.
+    Those of a program without kernels are `isas`. Raises IsaError CPP202 for an unknown one.
     """
     levels: dict[tuple[str, ...], OperatorLevel] = {}
     for unit in units:
         features = frozenset().union(*(required_features(k.name, k.isa) for k in unit.kernels))
         levels[unit.flags] = OperatorLevel(unit.flags, features)
-    ordered = sorted(levels.values(), key=lambda level: (-len(level.features), level.flags))
-    return tuple(ordered) or (OperatorLevel((), frozenset()),)
+    if not units:
+        sets = [() if isa == "generic" else (isa,) for isa in isas or ("generic",)]
+        own = OWN_COPIES if len(sets) > 1 else ()
+        for one in sets:
+            flags = (*isa_build_args("operators", one), *own)
+            levels[flags] = OperatorLevel(flags, required_features("operators", one))
+    return tuple(sorted(levels.values(), key=lambda level: (-len(level.features), level.flags)))
 
 
 def family_units(names: Iterable[str], levels: Sequence[OperatorLevel]) -> tuple[FamilyUnit, ...]:
@@ -56,7 +61,7 @@ def family_units(names: Iterable[str], levels: Sequence[OperatorLevel]) -> tuple
 
 def write_choices(operators: Mapping[str, NativeOperator], levels: Sequence[OperatorLevel]) -> list[str]:
     """Returns functions that call the copy of an operator for the processor; none if there is one copy."""
-    if len(levels) == 1:
+    if len(levels) <= 1:
         return []
     needs = "".join(f"{' '.join(sorted(level.features))}|" for level in levels)
     lines = []

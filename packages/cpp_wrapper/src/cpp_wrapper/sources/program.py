@@ -44,7 +44,13 @@ from cpp_wrapper.sources.kernels import (
 )
 from cpp_wrapper.sources.lines import line_origins
 from cpp_wrapper.sources.native import NativeOperator, operator_files, operators_with, require_operators
-from cpp_wrapper.sources.operator_levels import FamilyUnit, family_units, operator_levels, write_choices
+from cpp_wrapper.sources.operator_levels import (
+    FamilyUnit,
+    OperatorLevel,
+    family_units,
+    operator_levels,
+    write_choices,
+)
 from cpp_wrapper.sources.persistent import write_persistent
 from cpp_wrapper.sources.scope import FunctionScope, ProgramScope
 from cpp_wrapper.sources.texts import NATIVE_TEXTS, TEXTS
@@ -123,10 +129,11 @@ def emit_sources(
     place_images(launched, blobs)
     unused = set() if module.gpu else {"driver.h", "driver.cpp", "gpu.cpp"}
     unused |= set() if module.graphed.numbers else {"capture.h", "graphs.h", "graphs.cpp", "gpu_matmuls.cpp"}
-    lines = _program(module, levels, launched, blobs, units)
+    own_levels = operator_levels(units, options.cpu_isas) if is_native else ()
+    lines = _program(module, levels, launched, blobs, own_levels)
     weights = _weights(options, name, tuple(blobs.values()))
     operators = operator_files({one.family for one in module.called.values()}, options.operators)
-    families = family_units(operators, operator_levels(units))
+    families = family_units(operators, own_levels)
     files = {n: text for n, text in TEXTS.items() if not n.endswith(".txt") and n not in unused}
     if is_native:
         vectors = _vector_functions(units)
@@ -204,7 +211,7 @@ def _program(
     levels: Mapping[str, Levels],
     launched: Mapping[str, GpuKernel],
     blobs: Mapping[str, Blob],
-    units: Sequence[KernelUnit],
+    own_levels: Sequence[OperatorLevel],
 ) -> list[str]:
     load, handles = write_load(module, dict(blobs))
     make, persistent = write_persistent(module)
@@ -222,7 +229,7 @@ def _program(
         "",
         "using namespace wir;",
         "",
-        *write_choices(module.called, operator_levels(units)),
+        *write_choices(module.called, own_levels),
         *([*module.shims.values(), ""] if module.native is not None else []),
         'extern "C" {',
         *(module.shims.values() if module.native is None else ()),
