@@ -274,7 +274,7 @@ class TestFailures:
             return [later for later in Stage if Failure(stage, code, "").blocks(later)]
 
         assert blocked(Stage.CAPTURE) == [s for s in Stage if s not in (Stage.CAPTURE, Stage.BACKEND)]
-        run = [Stage.INTERPRETER, Stage.PYTHON, Stage.FX, Stage.CPP, Stage.PLANNED]
+        run = [Stage.INTERPRETER, Stage.PYTHON, Stage.FX, Stage.CPP, Stage.NATIVE, Stage.PLANNED]
         assert blocked(Stage.VERIFY) == run
         assert blocked(Stage.TEXT) == blocked(Stage.PYTHON) == blocked(Stage.BACKEND) == []
         assert blocked(Stage.TEXT, CRASH) == list(Stage)[3:]

@@ -81,6 +81,7 @@ def test_the_registry_knows_every_protocol() -> None:
     assert found - {"Protocol"} == {p[2].__name__ for p in PLUGINS} | {
         "AddressComparer",
         "AheadCompiler",
+        "BuildingEmitter",
         "PersistentBufferEmitter",
         "PreparingRuntime",
         "CudaGraphEmitter",
