@@ -11,13 +11,14 @@ import torch
 from torch import nn
 
 from tools.bench.native.checks import proportional_kilobytes
+from tools.bench.native.drivers import DRIVERS
 from tools.bench.native.environment import VERSIONS, export_environment, install, requirements
-from tools.bench.native.exports import write_case
+from tools.bench.native.exports import KINDS, weight_bytes, write_case
 from tools.bench.native.figures import MIB, TOLERANCES, beyond_weights, geometric_mean, is_right, over_best
-from tools.bench.native.forms import make
+from tools.bench.native.forms import FORMS, make
 from tools.bench.native.models import MODELS, BenchModel
 from tools.bench.native.processes import Command, Server, parse_answer, run_driver
-from tools.bench.native.sides import SIDES, Side, reason, shipped_bytes
+from tools.bench.native.sides import FORM_SIDES, SIDES, Side, reason, shipped_bytes
 
 _SOURCES = Path("tools/bench/native").resolve()
 
@@ -65,9 +66,11 @@ def test_packages_have_fixed_versions(tmp_path: Path) -> None:
 
 
 def test_every_side_has_a_driver() -> None:
-    assert all(
-        (_SOURCES / f"{side.driver}.cpp").is_file() for side in SIDES.values() if side.driver != "native"
-    )
+    tables = (SIDES, *FORM_SIDES.values())
+    every = [side for table in tables for side in table.values()]
+    assert all(side.driver in DRIVERS and (_SOURCES / f"{side.driver}.cpp").is_file() for side in every)
+    assert {kind.removesuffix("_float") for side in every for kind in side.exports} <= {*KINDS}
+    assert {*FORMS} == {*FORM_SIDES} == {*TOLERANCES} - {""}
     assert len({entry.title for entry in MODELS.values()}) == len(MODELS)
 
 
@@ -153,3 +156,21 @@ def test_a_driver(tmp_path: Path) -> None:
 
 def test_an_answer() -> None:
     assert parse_answer("calls=3 wall=1.5e3\n") == {"calls": 3.0, "wall": 1500.0}
+
+
+class Tied(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(4, 4, bias=False)
+        self.second = nn.Linear(4, 4, bias=False)
+        self.second.weight = self.first.weight
+        self.unused = nn.Linear(9, 9)
+        self.register_buffer("shift", torch.ones(4))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+        return (self.second(self.first(x)) + self.shift,)
+
+
+def test_weights_are_counted_once_if_they_are_read() -> None:
+    model = Tied().eval().requires_grad_(requires_grad=False)
+    assert weight_bytes(BenchModel(model, (torch.randn(2, 4),))) == 4 * (16 + 4)

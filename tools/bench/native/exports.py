@@ -34,7 +34,7 @@ import inductor_frontend
 from cpp_wrapper import CppOptions
 from tools.bench.native.forms import make
 from tools.bench.native.models import BenchModel
-from wrapper_ir_passes import MEMORY_PASSES, PASSES, run_on_artifact, run_pipeline
+from wrapper_ir_passes import MEMORY_PASSES, run_on_artifact, run_pipeline
 
 _DTYPES = {torch.float32: "f32", torch.int64: "i64"}
 _WITHOUT_FORM = "_float"
@@ -58,9 +58,19 @@ def write_case(model: BenchModel, folder: Path) -> None:
         sizes = " ".join(map(str, tensor.shape))
         lines.append(f"{role} {name} {_DTYPES[tensor.dtype]} {name}.bin {sizes}\n")
     (folder / "case.txt").write_text("".join(lines), encoding="utf-8")
-    values = {id(t): t for t in (*model.module.parameters(), *model.module.buffers())}.values()
-    about = {"weights": sum(value.nbytes for value in values)}
+    about = {"weights": weight_bytes(model)}
     (folder / "about.json").write_text(json.dumps(about), encoding="utf-8")
+
+
+def weight_bytes(model: BenchModel) -> int:
+    """Bytes of the parameters and buffers that a call reads, tied ones once."""
+    program = _exported(model)
+    signature = program.graph_signature
+    targets = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}
+    read = [node.name for node in program.graph.nodes if node.op == "placeholder" and node.users]
+    values = {**program.state_dict, **program.constants}
+    tensors = [values[targets[name]] for name in read if name in targets]
+    return sum({tensor.data_ptr(): tensor.nbytes for tensor in tensors}.values())
 
 
 def _exported(model: BenchModel) -> Exported:
@@ -146,8 +156,8 @@ def _libtorch(model: BenchModel, folder: Path) -> None:
 def _native(model: BenchModel, folder: Path) -> None:
     artifact = inductor_frontend.capture(_exported(model), model.args)
     level = torch.backends.cpu.get_cpu_capability().lower().replace("default", "generic")
-    packed = f"pack-constants{{level={level}}}," if "pack-constants" in PASSES else ""
-    planned = run_on_artifact(artifact, packed + MEMORY_PASSES)
+    memory = MEMORY_PASSES.replace("use-out-variants", "use-out-variants{runtime=native}")
+    planned = run_on_artifact(artifact, f"pack-constants{{level={level}}},{memory}")
     options = CppOptions(runtime="native", persistent_buffers=True)
     cpp_wrapper.build(planned, folder / "native.so", options)
 
