@@ -115,6 +115,24 @@ def test_a_program_without_kernels_has_operators_for_all_processors(tmp_path: Pa
     torch.testing.assert_close(result, model(x).detach())
 
 
+FAILS = """
+#include "operator.h"
+
+WIR_OPERATOR(twice)(Tensor self, Tensor*) { wir::fail_dtype("mine::twice", self->dtype); }
+"""
+
+
+@pytest.mark.slow
+def test_an_operator_of_several_instruction_sets_fails_with_an_error(tmp_path: Path) -> None:
+    source = OperatorSource(text=FAILS, schemas=("mine::twice(Tensor self) -> Tensor",))
+    program = build_native(artifact_of_text(CALL), tmp_path, operators=(source,), opt_level=1)
+    for _ in range(2):
+        with pytest.raises(
+            RuntimeError, match=r"mine::twice failed: the native operator has no code for .* f32"
+        ):
+            program([torch.randn(4)])
+
+
 MISSING = """
 extern "mine::other(Tensor self) -> Tensor"
 extern "mine::twice(Tensor self) -> Tensor"

@@ -90,8 +90,10 @@ def join_objects(recipe: Recipe, unit: Unit, objects: Sequence[Path], globals: s
 
     Raises the errors of `compile_library`.
     """
-    command = (recipe.toolchain.command, "-r", "-nostdlib", "-o", str(unit.output), *map(str, objects))
-    _run(command, unit, timeout)
+    # A group whose symbol is not visible would be dropped for another object's, and its readers with it:
+    # the address of the function that handles exceptions.
+    joins = ("-r", "-nostdlib", "-Wl,--force-group-allocation")
+    _run((recipe.toolchain.command, *joins, "-o", str(unit.output), *map(str, objects)), unit, timeout)
     _run(("objcopy", "--wildcard", f"--keep-global-symbol={globals}", str(unit.output)), unit, timeout)
 
 

@@ -163,7 +163,8 @@ class Build:
                 recipe, unit, [e.folder / _OBJECT for e in entries], "*wir_op_*", self.options.timeout
             )
 
-        return self._store.ensure(_key("level", recipe.fingerprint, *(e.name for e in entries)), join_into)
+        key = _key("allocated level", recipe.fingerprint, *(entry.name for entry in entries))
+        return self._store.ensure(key, join_into)
 
     def _with_lines(self, recipe: Recipe) -> Recipe:
         """Returns the recipe, with debugging information if the sources are files."""
