@@ -8,7 +8,9 @@ namespace {
 
 constexpr float kLog2E = 1.44269504F, kLn2 = 0.693147181F;
 constexpr int64_t kBlockRows = 32, kBlockKeys = 256, kFewRows = 8;
-constexpr int64_t kScores = kBlockRows * kBlockKeys, kFewKeys = 1024;
+constexpr int64_t kFewKeys = 1024;
+/// Scores of a block of many rows, or of few rows, each followed by a vector.
+constexpr int64_t kScores = std::max(kBlockRows * kBlockKeys, kFewRows * (kFewKeys + kWidth));
 
 /// Computes rows of a call, in memory of the caller. Scores are in units of log2: exponentials are powers of two.
 template <class T> class AttentionRows {

@@ -18,10 +18,11 @@ void fail_index(const char* name, int64_t index, int64_t size) {
 }
 
 int64_t load_index(const unsigned char* at, int32_t dtype) {
-  return dtype == kI64 ? *reinterpret_cast<const int64_t*>(at) : *reinterpret_cast<const int32_t*>(at);
+  if (dtype == kI64) return *reinterpret_cast<const int64_t*>(at);
+  return dtype == kI32 ? *reinterpret_cast<const int32_t*>(at) : *at;
 }
 void require_indices(Tensor index, const char* name) {
-  if (index->dtype != kI64 && index->dtype != kI32) fail_dtype(name, index->dtype);
+  if (index->dtype != kI64 && index->dtype != kI32 && index->dtype != kU8) fail_dtype(name, index->dtype);
 }
 
 // --- combinations of elements

@@ -11,7 +11,7 @@ Reduce reduce_of(const char* text, const char* name);
 
 [[noreturn, gnu::cold]] void fail_index(const char* name, int64_t index, int64_t size);
 int64_t load_index(const unsigned char* at, int32_t dtype);
-/// Fails unless the tensor contains i64 or i32.
+/// Fails unless the tensor contains i64, i32 or u8.
 void require_indices(Tensor index, const char* name);
 
 /// Combines an element with a value of the same type.
