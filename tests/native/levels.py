@@ -8,8 +8,12 @@ from cpp_wrapper.kernels.isa import ISAS, host_features
 
 GENERIC = "generic"
 _OF_THIS_MACHINE = [name for name in ("avx512", "avx2") if ISAS[name].needs <= host_features()] + [GENERIC]
-LEVELS = [_OF_THIS_MACHINE[0], *(pytest.param(name, marks=pytest.mark.slow) for name in _OF_THIS_MACHINE[1:])]
-"""The levels that this machine runs; only tests of the highest are quick."""
+_MARKS = {GENERIC: pytest.mark.slow}
+LEVELS = [
+    _OF_THIS_MACHINE[0],
+    *(pytest.param(n, marks=_MARKS.get(n, pytest.mark.conformance)) for n in _OF_THIS_MACHINE[1:]),
+]
+"""The levels that this machine runs; only tests of the highest are quick, those between take long."""
 
 
 def flags_of(level: str) -> tuple[str, ...]:

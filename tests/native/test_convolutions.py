@@ -44,7 +44,14 @@ def _library(level: str) -> Operators:
         return build_operators(("convolutions", "convolution_gradients"), folder, options)
 
 
-@pytest.fixture(params=_levels(), scope="module")
+_PARAMETERS = [
+    level if level in (_levels()[0], _levels()[-1]) else pytest.param(level, marks=pytest.mark.conformance)
+    for level in _levels()
+]
+"""The lowest and the highest level are tested first; those between them take long."""
+
+
+@pytest.fixture(params=_PARAMETERS, scope="module")
 def native(request: pytest.FixtureRequest) -> Operators:
     """The operators for an instruction set."""
     return _library(request.param)
