@@ -68,12 +68,7 @@ template <class Body> void with_type(int32_t dtype, const char* name, const Body
   switch (dtype) {
     case kF32: return body.template operator()<float>();
     case kF64: return body.template operator()<double>();
-    case kI64: return body.template operator()<int64_t>();
-    case kI32: return body.template operator()<int32_t>();
-    case kI16: return body.template operator()<int16_t>();
-    case kI8: return body.template operator()<int8_t>();
-    case kU8: return body.template operator()<uint8_t>();
-    default: fail_dtype(name, dtype);
+    default: integers(dtype, name, body);
   }
 }
 
