@@ -16,7 +16,7 @@ from cpp_wrapper.errors import EmitError
 from cpp_wrapper.kernels.options import OperatorSource
 from cpp_wrapper.runtime_build import NATIVE_RUNTIME
 from cpp_wrapper.sources.shims import c_signature
-from cpp_wrapper.sources.texts import NATIVE_TEXTS
+from cpp_wrapper.sources.texts import native_texts
 from wrapper_ir import ir
 from wrapper_ir.ir import parse_schema
 from wrapper_ir_lowering import Plan, steps
@@ -43,7 +43,7 @@ class NativeOperator:
 def native_operators() -> Mapping[str, NativeOperator]:
     """Returns the operators of all families by name."""
     table: dict[str, NativeOperator] = {}
-    for name, text in NATIVE_TEXTS.items():
+    for name, text in native_texts().items():
         family, _, suffix = name.rpartition(".")
         if suffix != "txt":
             continue
@@ -82,7 +82,7 @@ def native_operator(schema: str, family: str) -> NativeOperator:
 def operator_files(families: Iterable[str], sources: Sequence[OperatorSource]) -> Mapping[str, str]:
     """Returns the texts of families, and of files beside headers that they include, in a fixed order."""
     own = {f"{own_file(number)}.cpp": source.text for number, source in enumerate(sources)}
-    texts = NATIVE_TEXTS | own
+    texts = {**native_texts(), **own}
     names: set[str] = set()
     todo = [f"{family}.cpp" for family in families]
     while todo:

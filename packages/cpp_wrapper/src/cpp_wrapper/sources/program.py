@@ -53,7 +53,7 @@ from cpp_wrapper.sources.operator_levels import (
 )
 from cpp_wrapper.sources.persistent import write_persistent
 from cpp_wrapper.sources.scope import FunctionScope, ProgramScope
-from cpp_wrapper.sources.texts import NATIVE_TEXTS, TEXTS
+from cpp_wrapper.sources.texts import TEXTS, native_texts
 from cpp_wrapper.sources.version import METADATA_VERSION, NATIVE
 from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
@@ -139,7 +139,7 @@ def emit_sources(
         vectors = _vector_functions(units)
         families += vectors
         files = {**_native_files(files), **operators}
-        files |= {unit.name: NATIVE_TEXTS[unit.name] for unit in vectors}
+        files |= {unit.name: native_texts()[unit.name] for unit in vectors}
         files[HEADER] = model_header()
         files["description.cpp"] = "\n".join(write_description(plan, name, weights)) + "\n"
     files["helpers.h"] = '#pragma once\n#include "symbols.h"\n' + CPP_HELPERS
@@ -162,8 +162,8 @@ WEIGHTS_SUFFIX = ".weights"
 
 def _native_files(files: Mapping[str, str]) -> dict[str, str]:
     """Returns the files of native libraries: shared ones, and those of the native runtime."""
-    names = {n for n in (*files, *NATIVE_TEXTS) if n in NATIVE_RUNTIME or n.endswith(".h")}
-    return {n: text for n, text in {**files, **NATIVE_TEXTS}.items() if n in names - {*_TORCH_HEADERS}}
+    names = {n for n in (*files, *native_texts()) if n in NATIVE_RUNTIME or n.endswith(".h")}
+    return {n: text for n, text in {**files, **native_texts()}.items() if n in names - {*_TORCH_HEADERS}}
 
 
 _TORCH_HEADERS = ("matrices.h", "python.h", "capture.h", "graphs.h", "driver.h")

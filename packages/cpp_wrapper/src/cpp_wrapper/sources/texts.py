@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 _PACKAGE = Path(__file__).parents[1]
@@ -14,5 +16,12 @@ def _texts(folder: Path) -> dict[str, str]:
 
 TEXTS = _texts(_PACKAGE / "sources" / "text")
 """Files of libraries over torch. Native libraries share those that name nothing of torch."""
-NATIVE_TEXTS = _texts(_PACKAGE / "native")
-"""Files of the native runtime, which replace those with the same name, and its tables of operators."""
+
+
+@lru_cache
+def native_texts() -> Mapping[str, str]:
+    """Returns files of the native runtime, which replace others of the same name, and tables of operators.
+
+    They are read with the first native library.
+    """
+    return _texts(_PACKAGE / "native")
