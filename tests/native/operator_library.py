@@ -25,6 +25,7 @@ from wrapper_ir import ir
 _SOURCES = Path(cpp_wrapper.__file__).parent
 _INTERFACE = Path(wrapper_ir_native.__file__).parent / "include" / "wrapper_ir"
 _NATIVE, _SHARED = _SOURCES / "native", _SOURCES / "sources" / "text"
+_OPERATORS, _VECTORS = _NATIVE / "operators", _NATIVE / "vectors"
 _FLAGS = ("-std=c++20", "-O1", "-fPIC", "-fno-math-errno", "-w")
 _CODES = {
     torch.uint8: 0, torch.int8: 1, torch.int16: 2, torch.int32: 3, torch.int64: 4, torch.float16: 5,
@@ -235,7 +236,7 @@ def function_name(name: str) -> str:
 def read_schemas(families: Sequence[str]) -> Iterator[ir.OpSchema]:
     """The schemas in the tables of some families."""
     for family in families:
-        for line in (_NATIVE / f"{family}.txt").read_text(encoding="utf-8").splitlines():
+        for line in (_OPERATORS / f"{family}.txt").read_text(encoding="utf-8").splitlines():
             if line and not line.startswith("#"):
                 yield ir.parse_schema(line)
 
@@ -265,7 +266,7 @@ def build_operators(families: tuple[str, ...], folder: str, options: tuple[str, 
     head = '#include "random.h"\n' if seed else ""
     support = head + _SUPPORT.replace("SEED", seed) + "}\n" + "\n".join(map(_wrapper, schemas.values()))
     (build / "calls.cpp").write_text(support, encoding="utf-8")
-    for source in (_INTERFACE, _SHARED, _NATIVE):  # files of the native runtime replace those of torch's
+    for source in (_INTERFACE, _SHARED, _NATIVE, _OPERATORS, _VECTORS):  # later files replace earlier ones
         for path in source.iterdir():
             if path.suffix in (".h", ".cpp"):
                 text = path.read_bytes()

@@ -12,7 +12,7 @@ import torch
 from cpp_wrapper import CppOptions
 from cpp_wrapper.kernels.isa import isa_build_args
 from cpp_wrapper.kernels.toolchain import find_toolchain, operator_recipe
-from tools.vectors.measure import LANES, NAMES, NATIVE, Driver, bound_of, host_levels
+from tools.vectors.measure import LANES, NAMES, VECTORS, Driver, bound_of, host_levels
 from tools.vectors.minimax import main
 
 _HEADERS = Path(torch.__file__).parent / "include" / "ATen" / "cpu" / "vec"
@@ -40,7 +40,7 @@ def test_errors_stay_below_their_bounds(driver: Driver, is_double: bool) -> None
 
 def _compile(level: str, output: Path) -> None:
     recipe = operator_recipe(find_toolchain("g++"), isa_build_args("", [level]), CppOptions())
-    command = (recipe.toolchain.command, *recipe.flags, "-c", str(NATIVE / "sleef.cpp"), "-o", str(output))
+    command = (recipe.toolchain.command, *recipe.flags, "-c", str(VECTORS / "sleef.cpp"), "-o", str(output))
     subprocess.run(command, check=True)
 
 
@@ -69,7 +69,7 @@ def test_each_function_of_torch_headers_is_defined(level: str, tmp_path: Path) -
 def test_units_without_vector_instructions_are_empty(tmp_path: Path) -> None:
     output = tmp_path / "unit.o"
     recipe = operator_recipe(find_toolchain("g++"), ("-march=x86-64",), CppOptions())
-    command = (recipe.toolchain.command, *recipe.flags, "-c", str(NATIVE / "sleef.cpp"), "-o", str(output))
+    command = (recipe.toolchain.command, *recipe.flags, "-c", str(VECTORS / "sleef.cpp"), "-o", str(output))
     subprocess.run(command, check=True)
     assert not _symbols(output, "--defined-only", "--extern-only")
 

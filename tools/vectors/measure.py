@@ -18,7 +18,7 @@ from cpp_wrapper import CppOptions
 from cpp_wrapper.kernels.isa import ISAS, isa_build_args
 from cpp_wrapper.kernels.toolchain import find_toolchain, operator_recipe
 
-NATIVE = Path(__file__).parents[2] / "packages/cpp_wrapper/src/cpp_wrapper/native"
+VECTORS = Path(__file__).parents[2] / "packages/cpp_wrapper/src/cpp_wrapper/native/vectors"
 GENERIC = "generic"
 LANES = {"avx512": ("f16", "d8"), "avx2": ("f8", "d4")}
 """Levels with exported functions: their suffixes for float and double."""
@@ -71,7 +71,7 @@ class Driver:
         command = (
             recipe.toolchain.command,
             *recipe.flags,
-            f"-I{NATIVE}",
+            f"-I{VECTORS}",
             "-shared",
             str(source),
             "-o",

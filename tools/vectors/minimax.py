@@ -13,7 +13,9 @@ from pathlib import Path
 
 import mpmath as mp
 
-HEADER = Path(__file__).parents[2] / "packages/cpp_wrapper/src/cpp_wrapper/native/vector_coefficients.h"
+HEADER = (
+    Path(__file__).parents[2] / "packages/cpp_wrapper/src/cpp_wrapper/native/vectors/vector_coefficients.h"
+)
 _HEAD = """\
 // Polynomials of vector functions, the constant first. Written by `python -m tools.vectors.minimax`: do not edit.
 #pragma once

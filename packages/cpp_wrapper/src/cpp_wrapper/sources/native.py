@@ -1,8 +1,8 @@
 """The native runtime: its files, and its table of operators by schema.
 
-A file of operators, `native/<family>.cpp`, has a table beside it, `native/<family>.txt`: a schema a line. The
-function of an operator has the parameters of torch's C shim for the schema, and the name `wir_op_`, then the
-operator's name and overload.
+A file of operators, `native/operators/<family>.cpp`, has a table beside it, `<family>.txt`: a schema a line.
+The function of an operator has the parameters of torch's C shim for the schema, and the name `wir_op_`, then
+the operator's name and overload.
 """
 
 from __future__ import annotations

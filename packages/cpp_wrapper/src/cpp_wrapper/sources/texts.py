@@ -24,4 +24,5 @@ def native_texts() -> Mapping[str, str]:
 
     They are read with the first native library.
     """
-    return _texts(_PACKAGE / "native")
+    native = _PACKAGE / "native"
+    return {**_texts(native), **_texts(native / "operators"), **_texts(native / "vectors")}
