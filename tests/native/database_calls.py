@@ -50,8 +50,10 @@ class CompareCalls(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch
             return func(*args, **given)
         copied_args, copied = pytree.tree_map(copied_layout, (args, given))
         want = func(*args, **given)
+        results = want if isinstance(want, tuple) else (want,)
+        taken = [len(r) for r in results if isinstance(r, list)]
         try:
-            got = self.operators.call(name, *copied_args, **copied)
+            got = self.operators.call(name, *copied_args, **copied, taken=taken)
         except NativeError as error:
             self.findings.refused.append(f"{self.case}: {name}: {error}")
             return want

@@ -19,7 +19,7 @@ import cpp_wrapper
 import wrapper_ir_native
 from cpp_wrapper.runtime_build import NATIVE_RUNTIME, UNIT, unit_text
 from cpp_wrapper.sources.native import operator_files
-from cpp_wrapper.sources.shims import c_signature, is_input, parsed, writes_arguments
+from cpp_wrapper.sources.shims import LIST, c_signature, is_input, parsed, writes_arguments
 from wrapper_ir import ir
 
 _SOURCES = Path(cpp_wrapper.__file__).parent
@@ -75,12 +75,23 @@ class Operators:
 
     # Any: arguments and results of any operator
     def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        """Calls an operator with torch's arguments; returns its results. Raises NativeError."""
+        """Calls an operator with torch's arguments; returns its results. Raises NativeError.
+
+        `taken` is the number of tensors to take of each list, 0 by default.
+        """
+        taken = kwargs.pop("taken", ())
         schema, call = self.schemas[name], self._arguments(name, *args, **kwargs)
-        count = 0 if writes_arguments(schema) else len(schema.returns)
+        types = () if writes_arguments(schema) else [r.type for r in schema.returns]
+        lengths = iter(taken)
+        counts = [next(lengths, 0) if type == LIST else 1 for type in types]
+        count = sum(counts)
         results = (ctypes.c_void_p * max(count, 1))()
-        for i in range(count):
-            call.values.append(ctypes.byref(results, i * ctypes.sizeof(ctypes.c_void_p)))
+        begin = 0
+        for type, length in zip(types, counts):
+            call.values.append(ctypes.byref(results, begin * ctypes.sizeof(ctypes.c_void_p)))
+            if type == LIST:
+                call.values.append(ctypes.c_int64(length))
+            begin += length
         function = getattr(self.library, f"t_{function_name(name)}")
         try:
             if function(*call.values):
@@ -88,7 +99,7 @@ class Operators:
             made = [None if results[i] is None else self._tensor(results[i]) for i in range(count)]
         finally:
             call.release()
-        return made[0] if len(made) == 1 else tuple(made)
+        return made[0] if len(made) == 1 and LIST not in types else tuple(made)
 
     def bound(self, name: str, *args: Any, **kwargs: Any) -> Callable[[], int]:
         """Returns a call of an operator that writes its result, with the same tensors each time."""

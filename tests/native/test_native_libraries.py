@@ -175,6 +175,51 @@ def test_a_user_adds_an_operator(tmp_path: Path) -> None:
     torch.testing.assert_close(result, 2 * x)
 
 
+LISTS = """
+extern "aten::split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]"
+extern "aten::unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]"
+extern "mine::sum_and_parts(Tensor self) -> (Tensor, Tensor[])"
+
+func @main(%x: f32[5, 2]) {
+  %parts = call aten::split_copy.Tensor(%x, 2) : results
+  %last = unpack %parts[2] : f32[1, 2]
+  %unused = call aten::unbind.int(%x, 0) : results
+  %both = call mine::sum_and_parts(%x) : results
+  %sum = unpack %both[0] : f32[]
+  %second = unpack %both[1][1] : f32[1, 2]
+  drop %parts
+  drop %unused
+  drop %both
+  return %last, %sum, %second
+}
+"""
+SUM_AND_PARTS = """
+#include "layouts.h"
+
+using namespace wir;
+
+WIR_OPERATOR(sum_and_parts)(Tensor self, Tensor* ret0, Tensor* ret1, int64_t ret1_len_) {
+  Owned sum = zeros({}, kF32);
+  for (int64_t i = 0; i < self->count; ++i) *data_of<float>(sum.get()) += data_of<float>(self)[i];
+  for (int64_t i = 0; i < ret1_len_; ++i) ret1[i] = view_of(self, {1, 2}, {2, 1}, 2 * i).release();
+  *ret0 = sum.release();
+  return 0;
+}
+"""
+
+
+def test_operators_return_lists(tmp_path: Path) -> None:
+    source = OperatorSource(
+        text=SUM_AND_PARTS, schemas=("mine::sum_and_parts(Tensor self) -> (Tensor, Tensor[])",)
+    )
+    program = build_native(artifact_of_text(LISTS), tmp_path, operators=(source,), opt_level=1)
+    x = torch.randn(5, 2)
+    last, total, second = program([x], 3)
+    torch.testing.assert_close(last, x[4:])
+    torch.testing.assert_close(total, x.sum())
+    torch.testing.assert_close(second, x[1:2])
+
+
 def test_an_operator_with_another_schema_is_refused() -> None:
     source = OperatorSource(text=TWICE, schemas=("mine::twice(Tensor self, int n) -> Tensor",))
     with pytest.raises(EmitError, match=r"(?s)CPP502.*mine::twice.*declare both alike"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -28,6 +29,7 @@ FAMILIES = {
     "solvers": ("linalg.inv_ex", "linalg.solve_ex", "linalg.lu_solve", "linalg.solve_triangular", "triangular_solve", "cholesky_solve", "cholesky_inverse"),
     "spectra": (),
     "random": (),
+    "lists": ("split", "split_with_sizes", "chunk", "unsafe_chunk", "tensor_split", "unbind", "unbind_copy", "unsafe_split"),
 }  # fmt: skip
 """Operators of the database that call those of a family."""
 NOT_DONE = (
@@ -140,6 +142,29 @@ def test_strided_empty_and_overlapping_inputs(operators: Operators, dtype: torch
             assert_same_tensor(got[1], want[1])
 
 
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("chunk", (3, 1)),
+        ("chunk", (7, 0)),
+        ("unsafe_chunk", (2, -1)),
+        ("tensor_split.sections", (3, 1)),
+        ("tensor_split.sections", (6, 0)),
+        ("tensor_split.indices", ([1, -1, 9], 1)),
+        ("tensor_split.indices", ([3, 1], 0)),
+        ("split_copy.Tensor", (2, 1)),
+        ("split_with_sizes_copy", ([1, 0, 4], 1)),
+    ],
+)
+def test_lists_of_parts(operators: Operators, name: str, args: tuple[Any, ...]) -> None:
+    base, _, overload = name.partition(".")
+    for x in (torch.randn(4, 5), torch.randn(5, 4).t(), torch.randn(0, 5)):
+        want = getattr(getattr(torch.ops.aten, base), overload or "default")(x, *args)  # by string: a table's
+        got = operators.call(f"aten::{name}", x, *args, taken=[len(want)])
+        for one, other in zip(got, want, strict=True):
+            assert_same_tensor(one, other)
+
+
 def test_writes_to_overlapping_memory(operators: Operators) -> None:
     x = torch.arange(8.0)
     operators.call("aten::copy_", x[1:], x[:-1])
@@ -154,6 +179,8 @@ def test_writes_to_overlapping_memory(operators: Operators) -> None:
         ("aten::view", (torch.ones(2, 3).t(), [6]), "no strides give these sizes"),
         ("aten::cat", ([torch.ones(2), torch.ones(2, 2)],), "the tensors have different ranks"),
         ("aten::as_strided", (torch.ones(2), [3], [1]), "the view is not within the storage"),
+        ("aten::split.Tensor", (torch.ones(2), -1), "the size of a part is not positive"),
+        ("aten::unbind.int", (torch.tensor(1.0),), "the tensor has no dimensions"),
         ("aten::_linalg_svd", (torch.ones(2, 2),), "no code for singular vectors"),
         ("aten::_fft_r2c", (torch.ones(2, dtype=torch.float16), [0], 0, True), "no code for element type"),
     ],

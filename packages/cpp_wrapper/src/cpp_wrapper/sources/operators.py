@@ -14,7 +14,15 @@ from cpp_wrapper.sources.exact import write_exactly
 from cpp_wrapper.sources.matmuls import write_matmul
 from cpp_wrapper.sources.scalars import has_whole_scalars, keeps_meaning, tensor_overload, wide_number
 from cpp_wrapper.sources.scope import FunctionScope, ResultPath, string_text
-from cpp_wrapper.sources.shims import c_signature, c_types, is_input, parsed, shim_table, writes_arguments
+from cpp_wrapper.sources.shims import (
+    LIST,
+    c_signature,
+    c_types,
+    is_input,
+    parsed,
+    shim_table,
+    writes_arguments,
+)
 from wrapper_ir import ir
 from wrapper_ir.expr import Expr, Int, SymKind
 from wrapper_ir.operators.policy import runs_operator
@@ -30,7 +38,7 @@ _NUMBERS = {
     "float": ("kFloat", SymKind.FLOAT), "bool": ("kBool", SymKind.BOOL),
 }  # fmt: skip
 
-_RETURNED = {"Tensor": "kTensor", "Tensor?": "kOptional", "Tensor[]": "kList"}
+_RETURNED = {"Tensor": "kTensor", "Tensor?": "kOptional", LIST: "kList"}
 
 # --- calls
 
@@ -159,8 +167,8 @@ def _by_shim(step: steps.CallOperator, scope: FunctionScope) -> bool:
         return False
     ordered = sorted(step.arguments, key=lambda a: is_input(a.schema))
     texts = [text for a in ordered for text in shim_argument(a.schema.type, a.value, scope)]
-    handles = [] if writes else _result_slots(step, len(schema.returns), scope)
-    texts += [f"&{handle}" for handle in handles]
+    handles, results = ([], []) if writes else _shim_results(step, scope)
+    texts += results
     if write_matmul(step, texts, scope):
         return True
     scope.module.shims[function] = f"int32_t {declaration});"
@@ -168,6 +176,38 @@ def _by_shim(step: steps.CallOperator, scope: FunctionScope) -> bool:
     if handles and not _results(step):
         scope.line(f"drop({', '.join(handles)});")
     return True
+
+
+def _shim_results(step: steps.CallOperator, scope: FunctionScope) -> tuple[list[str], list[str]]:
+    """Returns the handles of a call's results, and their texts as arguments of a function in C."""
+    types = [result.type for result in step.operator.schema.returns]
+    if LIST not in types:
+        handles = _result_slots(step, len(types), scope)
+        return handles, [f"&{handle}" for handle in handles]
+    values = returned(step)
+    counts = [_list_length(step, path, scope) if type == LIST else 1 for path, type in values]
+    handles = _result_slots(step, max(sum(counts), 1), scope)
+    texts: list[str] = []
+    by_path: dict[ResultPath, str] = {}
+    begin = 0
+    for (path, type), count in zip(values, counts):
+        texts.append(f"&{handles[begin]}" if count else "nullptr")
+        texts += [str(count)] if type == LIST else ()
+        places = [(*path, i) for i in range(count)] if type == LIST else [path]
+        by_path.update(zip(places, handles[begin : begin + count]))
+        begin += count
+    if results := _results(step):
+        scope.places[results[0]] = by_path
+    return handles, texts
+
+
+def _list_length(step: CallStep, path: ResultPath, scope: FunctionScope) -> int:
+    """Returns how many tensors of the list at `path` in a call's results the function reads."""
+    if isinstance(step, steps.StartCollective):
+        return len(step.results)
+    read = scope.taken.get(step.result, []) if step.result is not None else ()
+    below = [p[len(path)] for p in read if len(p) > len(path) and p[: len(path)] == path]
+    return 1 + max((i for i in below if isinstance(i, int)), default=-1)
 
 
 def _declaration(step: steps.CallOperator, scope: FunctionScope) -> str:
@@ -230,9 +270,8 @@ def _returned(step: CallStep, scope: FunctionScope) -> list[str]:
     used_paths = [] if lists else scope.taken.get(results[0], [])
     counts = []
     for path, type in returned(step):
-        below = [p[len(path)] for p in used_paths if len(p) > len(path) and p[: len(path)] == path]
-        length = len(results) if lists else 1 + max((i for i in below if isinstance(i, int)), default=-1)
-        counts.append({"Tensor": 1, "Tensor?": int(path in used_paths), "Tensor[]": length}.get(type, 0))
+        length = _list_length(step, path, scope)
+        counts.append({"Tensor": 1, "Tensor?": int(path in used_paths), LIST: length}.get(type, 0))
     handles = _result_slots(step, max(sum(counts), 1), scope) if results else []
     by_path: dict[ResultPath, str] = {}
     texts, begin = [], 0
@@ -245,7 +284,7 @@ def _returned(step: CallStep, scope: FunctionScope) -> list[str]:
             raise refused(step, f"it returns {type}", scope)
         else:
             to = f"&{handles[begin]}" if handles and count else "nullptr"
-            tail = f", {count}" if type == "Tensor[]" else ""
+            tail = f", {count}" if type == LIST else ""
             texts.append(f"{{Returned::{_RETURNED[type]}, {to}{tail}}}")
             places = [(*path, i) for i in range(count)] if tail else [path]
             by_path.update(zip(places, handles[begin : begin + count]))

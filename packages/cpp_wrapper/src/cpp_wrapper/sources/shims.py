@@ -14,6 +14,8 @@ C_TYPES: Mapping[str, str] = {
     "int": "int64_t", "SymInt": "int64_t", "Scalar": "double", "float": "double",
     "Layout": "int32_t", "MemoryFormat": "int32_t", "ScalarType": "int32_t",
 }  # fmt: skip
+LIST = "Tensor[]"
+"""The type of results whose number depends on the call."""
 GENERATOR = "Generator?"
 """The type of arguments without a parameter: programs draw from the default generator."""
 _AGNOSTIC = "aoti_torch_aten_"
@@ -57,7 +59,9 @@ def c_signature(schema: ir.OpSchema) -> str:
     """Returns the parameters of an operator's shim function, as torch generates them
     (`torchgen/gen_aoti_c_shim.py`).
 
-    Written results come first, returned ones last. Empty if a type cannot be expressed in C.
+    Written results come first, returned ones last. Empty if a type cannot be expressed in C. Torch has no
+    function for operators that return lists: here those are a pointer and the number of tensors that the
+    caller takes, the first ones.
     """
     texts = []
     for arg in sorted(schema.args, key=is_input):
@@ -68,9 +72,10 @@ def c_signature(schema: ir.OpSchema) -> str:
             return ""
         texts += parameters
     if not writes_arguments(schema):
-        if any(r.type != "Tensor" for r in schema.returns):
+        if any(r.type not in ("Tensor", LIST) for r in schema.returns):
             return ""
-        texts += [f"AtenTensorHandle* ret{i}" for i in range(len(schema.returns))]
+        for i, result in enumerate(schema.returns):
+            texts += [f"AtenTensorHandle* ret{i}", *([f"int64_t ret{i}_len_"] if result.type == LIST else ())]
     return ", ".join(texts)
 
 
