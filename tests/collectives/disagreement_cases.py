@@ -21,7 +21,7 @@ from wrapper_ir.errors import code_of
 from wrapper_ir_runtime.interp import Interpreter
 
 # Any in this file: programs of any signature
-_TEXT = """wir 0.4
+_TEXT = """wir 0.5
 target cuda:0 arch "sm_90"
 
 kernel cpp @fill entry "kernel" (write f32* target) {{{{{{

@@ -34,7 +34,7 @@ extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
 extern "aten::relu(Tensor self) -> Tensor"
 extern "aten::relu_(Tensor(a!) self) -> Tensor(a!)"
 """
-_LAYER = """wir 0.4
+_LAYER = """wir 0.5
 target cuda:0
 
 DECLARATIONS

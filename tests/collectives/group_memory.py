@@ -17,7 +17,7 @@ from wrapper_ir.artifact import Artifact, bare_artifact
 
 ROW, WEIGHT = torch.randn(5), torch.randn(3, 4)
 LARGE = 2**64 - 2
-_SYMMETRIC = """wir 0.4
+_SYMMETRIC = """wir 0.5
 target cpu
 
 symbol s0 : int backed [2, 64] hint 4
@@ -45,7 +45,7 @@ func @main(%x: f32[s0], %w: f32[3, 4]) {
 BLOCK = torch.randn(3, 4)
 DEVICE = torch.device("cuda:0")
 SEGMENT = 2 << 20
-_REGISTERED = """wir 0.4
+_REGISTERED = """wir 0.5
 target cpu
 
 extern "_c10d_functional::all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)" tags(collective)

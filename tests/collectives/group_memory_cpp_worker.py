@@ -40,7 +40,7 @@ from wrapper_ir_torch import REGISTERED_MEMORY, SYMMETRIC_MEMORY
 # Any in this file: programs of any signature
 WORLD = 2
 CALLS = 10_000
-GRAPHED = """wir 0.4
+GRAPHED = """wir 0.5
 target cuda:RANK arch "sm_90"
 
 extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"

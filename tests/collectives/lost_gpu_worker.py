@@ -34,7 +34,7 @@ PATIENCE = 12
 """Seconds that a group's processes wait for each other."""
 _CALLS = 100
 _GRAPHS = "cuda-graphs{collectives=true}"
-_PROGRAM = """wir 0.4
+_PROGRAM = """wir 0.5
 target cuda:RANK arch "sm_90"
 
 extern "_c10d_functional::all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)" tags(collective)

@@ -38,7 +38,7 @@ PATIENCE = 3
 """Seconds that a group's processes wait for each other."""
 ENGINES = ("interpreter", "Python", "FX", "C++")
 LOST = ("hangs", "is killed")
-_PROGRAM = """wir 0.4
+_PROGRAM = """wir 0.5
 target cpu
 {head}
 func @main(%x: f32[4], %y: f32[4]) {{

@@ -26,7 +26,7 @@ from wrapper_ir_torch import Repeaters, torch_operators
 
 # Any in this file: untyped parts of torch
 _funcol: Any = _functional_collectives
-_SUMS = """wir 0.4
+_SUMS = """wir 0.5
 target cuda:0
 
 DECLARATIONS

@@ -104,7 +104,7 @@ class _Body:
         made = [name for name, root in self.roots.items() if name == root and name.startswith("t")]
         results = ", ".join(f"%{name}" for name in made[-4:])
         body = "\n".join([*self.lines, f"  return {results}" if results else "  return"])
-        return f"wir 0.4\ntarget cuda:0\n\n{DECLARATIONS}\nfunc @main(%x: f32[8, 8], %y: f32[8, 8], %z: f32[8, 8]) {{\n{body}\n}}\n"
+        return f"wir 0.5\ntarget cuda:0\n\n{DECLARATIONS}\nfunc @main(%x: f32[8, 8], %y: f32[8, 8], %z: f32[8, 8]) {{\n{body}\n}}\n"
 
 
 @st.composite

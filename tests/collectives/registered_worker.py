@@ -43,7 +43,7 @@ STEPS = (
     *("many calls", "compiled", "times", "counts", "released", "ended"),
 )
 CALLS = 10_000
-PROGRAM = """wir 0.4
+PROGRAM = """wir 0.5
 target cuda:RANK arch "sm_90"
 
 extern "_c10d_functional::all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)" tags(collective)

@@ -36,7 +36,7 @@ STEPS = (
     *("FX graph, direct", "FX graph, direct, read again", "FX graph, hop", "FX graph, hop, read again"),
     *("kernels", "scattered"),
 )
-PROGRAM = """wir 0.4
+PROGRAM = """wir 0.5
 target cuda:RANK arch "sm_90"
 
 extern "symm_mem::one_shot_all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor" tags(collective) symmetric(input)
@@ -52,7 +52,7 @@ func @main(%x: f32[1024] @cuda:RANK) {
 """
 
 
-SCATTER = """wir 0.4
+SCATTER = """wir 0.5
 target cuda:RANK arch "sm_90"
 
 extern "_c10d_functional::reduce_scatter_tensor(Tensor input, str reduce_op, int group_size, str group_name) -> Tensor" tags(collective)

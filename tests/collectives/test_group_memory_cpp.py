@@ -201,7 +201,7 @@ def test_the_package_with_the_memory_must_be_there(
 
 def test_libraries_for_other_processes_call_no_operators_of_python() -> None:
     """Those without memory of a group may still be loaded anywhere."""
-    text = """wir 0.4
+    text = """wir 0.5
 target cpu
 
 extern "symm_mem::fused_matmul_reduce_scatter(Tensor A, Tensor B, str reduce_op, int scatter_dim, str group_name) -> Tensor"

@@ -48,7 +48,7 @@ LOADERS = (_interpreted, _in_python, _as_graph, _in_cpp)
 
 
 def _artifact(*ranks: GroupRanks) -> Artifact:
-    return with_group_ranks(bare_artifact(parse_program(f"wir 0.4\ntarget cpu\n{HEAD}{REDUCED}")), ranks)
+    return with_group_ranks(bare_artifact(parse_program(f"wir 0.5\ntarget cpu\n{HEAD}{REDUCED}")), ranks)
 
 
 @pytest.mark.parametrize("load_file", LOADERS)

@@ -117,7 +117,7 @@ def test_a_capture_refuses_ordinary_memory(library: Library) -> None:
 
 
 def test_engines_refuse_what_is_declared_as_any_memory(library: Library) -> None:
-    text = """wir 0.4
+    text = """wir 0.5
 target cpu
 
 extern "tests_symmetric::total(Tensor input, *, float scale=1.0) -> Tensor"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import wrapper_ir
 from wrapper_ir.artifact import Artifact, bare_artifact
 
-HEAD = "wir 0.4\ntarget cpu\n\nsymbol s0 : int backed [2, 4096] hint 100\n"
+HEAD = "wir 0.5\ntarget cpu\n\nsymbol s0 : int backed [2, 4096] hint 100\n"
 KERNELS = """
 kernel triton @whole entry "whole" (read f32* x, write f32* out, i64 n)
   order(x, out, n, BLOCK)

@@ -23,7 +23,7 @@ Run = Callable[[list[Any]], Any]  # Any: inputs of every kind, right and wrong
 
 def artifact_of(body: str) -> Artifact:
     """Returns a verified program from its text, without the first lines."""
-    program = wrapper_ir.parse_program(f"wir 0.4\ntarget cpu\n\n{body}")
+    program = wrapper_ir.parse_program(f"wir 0.5\ntarget cpu\n\n{body}")
     wrapper_ir.verify(program)
     return bare_artifact(program)
 

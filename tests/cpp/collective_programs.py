@@ -23,7 +23,7 @@ func @main(%x: f32[4]) {
   return %c
 }
 """
-SHARED = """wir 0.4
+SHARED = """wir 0.5
 target cuda:0 arch "sm_90"
 
 symbol s0 : int backed [2, 64] hint 4

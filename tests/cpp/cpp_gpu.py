@@ -198,7 +198,7 @@ def artifact_for_gpu(
 
     Its kernels carry code for the fake driver, with these facts of a launch.
     """
-    program = parse_program(f'wir 0.4\ntarget cuda:0 arch "{archs[-1]}"\n{text}')
+    program = parse_program(f'wir 0.5\ntarget cuda:0 arch "{archs[-1]}"\n{text}')
     verify(program)
     binaries = []
     for kernel in program.kernels:

@@ -40,7 +40,7 @@ def test_alone_in_a_group_nothing_changes(text: str, tmp_path: Path) -> None:
 
 def test_tensors_of_a_device_are_reduced_through_the_shim() -> None:
     """Its functions are called after the CPU, and take tensors of every device."""
-    program = parse_program(f'wir 0.4\ntarget cuda:0 arch "sm_90"\n{HEAD}{REDUCED}')
+    program = parse_program(f'wir 0.5\ntarget cuda:0 arch "sm_90"\n{HEAD}{REDUCED}')
     text = str(cpp_wrapper.emit(bare_artifact(program)))
     for name in ("all_reduce", "all_reduce_", "wait_tensor"):
         assert f"ok(aoti_torch_cpu__c10d_functional_{name}(t[" in text

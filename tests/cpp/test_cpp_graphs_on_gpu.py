@@ -166,7 +166,7 @@ def test_matmuls(dtype: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) 
         "(%x: ",
         f"(%w: static {dtype}[6, 4], %bias: static {dtype}[6], %batches: static {dtype}[2, 6, 6], %x: ",
     )
-    source = parse_program(f'wir 0.4\ntarget cuda:0 arch "sm_{major}{minor}"\n{body}')
+    source = parse_program(f'wir 0.5\ntarget cuda:0 arch "sm_{major}{minor}"\n{body}')
     artifact = run_on_artifact(bare_artifact(source), CppEmitter().cuda_graph_passes)
     f = cpp_wrapper.load(cpp_wrapper.build(artifact, tmp_path / "m.so", FAST))
     kind = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}[dtype]

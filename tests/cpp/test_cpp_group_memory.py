@@ -21,7 +21,7 @@ from wrapper_ir import parse_program
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir_passes import run_pipeline
 
-MARKED = """wir 0.4
+MARKED = """wir 0.5
 target cuda:0 arch "sm_90"
 
 func @main(%x: f32[16]) {

@@ -185,7 +185,7 @@ def test_streams_of_the_caller_threads_and_graphs(packages: Packages, shapes: st
 @pytest.mark.parametrize("text", [REDUCED, *([] if since("2.13") else [GATHERED])])
 def test_collectives(text: str, tmp_path: Path) -> None:
     """Collectives of one process: through the shim, and by the dispatcher if it accepts names of groups."""
-    program = parse_program(f'wir 0.4\ntarget cuda:0 arch "{here()}"\n{HEAD}{text}')
+    program = parse_program(f'wir 0.5\ntarget cuda:0 arch "{here()}"\n{HEAD}{text}')
     package = cpp_wrapper.build(bare_artifact(program), tmp_path / "m.so", FAST)
     store = f"file://{tmp_path}/store"
     torch.distributed.init_process_group("nccl", init_method=store, rank=0, world_size=1)
@@ -221,7 +221,7 @@ def test_values_are_shown_and_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     text = "func @main(%x: f32[3]) {\n  debug print %x\n  debug save %x\n  return %x\n}\n"
-    program = parse_program(f'wir 0.4\ntarget cuda:0 arch "{here()}"\n{text}')
+    program = parse_program(f'wir 0.5\ntarget cuda:0 arch "{here()}"\n{text}')
     f = cpp_wrapper.load(cpp_wrapper.build(bare_artifact(program), tmp_path / "m.so", FAST))
     monkeypatch.chdir(tmp_path)
     f(torch.tensor([1.5, 2.5, 3.5], device="cuda"))

@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 from wrapper_ir_tools.cli.main import main
 
-PROGRAM = """wir 0.4
+PROGRAM = """wir 0.5
 target cpu
 symbol s0 : int backed [2, 64] hint 4
 extern "aten::log(Tensor self) -> Tensor"
@@ -29,7 +29,7 @@ func @main(%x: f32[s0, 2]) {
   return %l
 }
 """
-STEADY = """wir 0.4
+STEADY = """wir 0.5
 target cpu
 extern "aten::neg(Tensor self) -> Tensor"
 func @main(%x: f32[4]) {

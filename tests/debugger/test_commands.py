@@ -16,7 +16,7 @@ from wrapper_ir import load, parse_program, save
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.plugins.registry import emitter
 
-GPU = """wir 0.4
+GPU = """wir 0.5
 target cuda:0
 func @main(%x: f32[2]) {
   return %x

@@ -10,7 +10,7 @@ from fx_converter import FxOptions
 from fx_converter.kernels import KernelCalls
 from wrapper_ir.artifact import bare_artifact
 
-PROGRAM = """wir 0.4
+PROGRAM = """wir 0.5
 target cpu
 
 extern "_c10d_functional::all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)" tags(collective)

@@ -23,7 +23,7 @@ from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import PluginError
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "launch_batches"
-CHAIN = f"""wir 0.4
+CHAIN = f"""wir 0.5
 target cpu
 
 {KERNELS}
@@ -118,7 +118,7 @@ def test_two_compilers_for_one_device_are_an_error(
 
 
 def test_a_compiler_can_be_chosen_and_takes_single_ops(installed: Any) -> None:
-    text = "wir 0.4\ntarget cpu\n\nfunc @main(%x: f32[4]) {\n  %y = alloc f32[4]\n  copy %y, %x\n"
+    text = "wir 0.5\ntarget cpu\n\nfunc @main(%x: f32[4]) {\n  %y = alloc f32[4]\n  copy %y, %x\n"
     text += "  copy %y, %x non_blocking\n  return %y\n}\n"
     compiler = Recording()
     artifact = bare_artifact(wrapper_ir.parse_program(text))

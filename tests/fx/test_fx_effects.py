@@ -102,7 +102,7 @@ def test_every_op_with_an_effect_is_a_call_that_torch_keeps(form: KernelCalls) -
     }  # fmt: skip
 
 
-CONTROL = """wir 0.4
+CONTROL = """wir 0.5
 target cpu
 
 extern "aten::rand_like(Tensor self) -> Tensor" tags(random)
@@ -191,7 +191,7 @@ def test_a_launcher_that_is_forgotten_is_freed() -> None:
     assert len(fx.node._side_effectful_functions) == before
 
 
-SILENT = """wir 0.4
+SILENT = """wir 0.5
 target cpu
 
 kernel foreign @increment runtime "pytest-kernels" (read f32* x) {{{
@@ -213,7 +213,7 @@ def test_a_kernel_that_writes_nothing_is_kept(form: KernelCalls) -> None:
     assert len([n for n in module.graph.nodes if "kernel" in n.meta]) == 1
 
 
-EFFECTFUL = """wir 0.4
+EFFECTFUL = """wir 0.5
 target cpu
 
 extern "aten::rand_like(Tensor self) -> Tensor" tags(random)
@@ -257,7 +257,7 @@ else:
     raise AssertionError("the check is gone")
 print(*(n.name for n in module.graph.nodes))
 """
-CPP = """wir 0.4
+CPP = """wir 0.5
 target cpu
 
 extern "aten::sgn(Tensor self) -> Tensor" tags(host_io)

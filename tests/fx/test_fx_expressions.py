@@ -57,7 +57,7 @@ def find_runtime(kind: str) -> KernelRuntime:
     return Store()
 
 
-PROGRAM = """wir 0.4
+PROGRAM = """wir 0.5
 target cpu
 
 symbol s0 : int {size}

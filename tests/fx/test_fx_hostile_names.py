@@ -37,7 +37,7 @@ NAMES = [
     f'x"""\n{CODE}\n"""', f"x'+{CODE}+'", f"x\n    {CODE}\n", f"x);{CODE};(", f"x # {CODE}", f"x:{CODE}", f"x={CODE}",
 ]  # fmt: skip
 THINGS = ("input", "value", "constant", "function", "argument", "symbol", "message", "kernel", "provenance")
-PROGRAM = """wir 0.4
+PROGRAM = """wir 0.5
 target cpu
 
 extern "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"

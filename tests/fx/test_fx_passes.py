@@ -73,7 +73,7 @@ def test_random_programs(seed: int) -> None:
 
 # --- what is merged, and what is not
 
-EXTERNS = """wir 0.4
+EXTERNS = """wir 0.5
 target cpu
 
 extern "aten::relu(Tensor self) -> Tensor"

@@ -26,7 +26,7 @@ from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir_torch import DeviceFunctions
 
-PROGRAM = """wir 0.4
+PROGRAM = """wir 0.5
 target cuda:1 arch "sm_90"
 
 symbol s0 : int backed [2, 64] hint 4

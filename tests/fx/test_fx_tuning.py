@@ -33,7 +33,7 @@ from triton_runtime.settings import read_settings
 from triton_runtime.tune import Entry, Measurements, TuningKey, config_key, with_measurements
 
 SMALL, LARGE = 64, 256
-PROGRAM = """wir 0.4
+PROGRAM = """wir 0.5
 target cpu
 
 symbol s0 : int backed [2, 100000] hint 4096

@@ -25,7 +25,7 @@ from wrapper_ir.plugins.protocols import CompiledProgram
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_runtime import GraphedFunction
 
-PROGRAM = """wir 0.4
+PROGRAM = """wir 0.5
 target cpu
 
 symbol s0 : int backed [1, 64] hint 8
@@ -338,7 +338,7 @@ def test_a_graph_that_is_saved(device: FakeGraphs, tmp_path: Path) -> None:
     assert (device.counts["cuda_graphs"], device.counts["replays"]) == (1, 2)
 
 
-SEEDS_IN_A_REGION = """wir 0.4
+SEEDS_IN_A_REGION = """wir 0.5
 target cuda
 
 extern "aten::neg(Tensor self) -> Tensor"

@@ -21,7 +21,7 @@ from tests.cpp.cpp_case import FAST
 from wrapper_ir import parse_program, verify
 from wrapper_ir.artifact import Artifact, bare_artifact
 
-TEXT = """wir 0.4
+TEXT = """wir 0.5
 target cuda:0 arch "sm_90"
 
 extern "aten::addmm.out(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"

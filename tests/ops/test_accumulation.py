@@ -14,7 +14,7 @@ from wrapper_ir.artifact import bare_artifact
 from wrapper_ir_passes import run_pipeline
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 
-_TEXT = """wir 0.4
+_TEXT = """wir 0.5
 target cpu
 
 extern "aten::mul.out(Tensor self, Tensor other, *, Tensor(a!) out) -> Tensor(a!)"

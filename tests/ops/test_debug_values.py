@@ -21,7 +21,7 @@ from wrapper_ir_passes import run_on_artifact
 # Any in this file: arguments of models
 Calls = list[tuple[tuple[Any, ...], dict[str, Any]]]
 Observe = Callable[..., Mapping[str, Said]]
-HEAD = "wir 0.4\ntarget cpu\n\n"
+HEAD = "wir 0.5\ntarget cpu\n\n"
 
 
 @pytest.fixture

@@ -79,7 +79,7 @@ def _figures(overload: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> t
     else:
         body = f"  %y = {result} : {_type(made)}\n  return %y"
     program = parse_program(
-        f"wir 0.4\ntarget cpu\n\nextern {json.dumps(str(overload._schema))}\n\nfunc @main({', '.join(params)}) {{\n{body}\n}}\n"
+        f"wir 0.5\ntarget cpu\n\nextern {json.dumps(str(overload._schema))}\n\nfunc @main({', '.join(params)}) {{\n{body}\n}}\n"
     )
     sizes = Sizes(program)
     if unknown_temporaries(program.main, sizes):

@@ -24,7 +24,7 @@ from wrapper_ir_passes import run_on_artifact, run_pipeline
 from wrapper_ir_tools.cli.main import main
 from wrapper_ir_tools.profile import bandwidth, profile_artifact, profile_json
 
-LOOP = """wir 0.4
+LOOP = """wir 0.5
 target cpu
 
 extern "aten::lt.Scalar(Tensor self, Scalar other) -> Tensor"
@@ -105,7 +105,7 @@ def test_ranges_name_the_source() -> None:
 
 
 def test_no_ranges_without_calls_are_the_same_object() -> None:
-    program = parse_program("wir 0.4\ntarget cpu\n\nfunc @main(%x: f32[2]) {\n  return %x\n}\n")
+    program = parse_program("wir 0.5\ntarget cpu\n\nfunc @main(%x: f32[2]) {\n  return %x\n}\n")
     assert run_pipeline(program, "profile-ranges") is program
 
 

@@ -11,7 +11,7 @@ from wrapper_ir.json import from_json, to_json
 from wrapper_ir_passes import run_pipeline
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 
-STEP = """wir 0.4
+STEP = """wir 0.5
 target cuda:0
 
 symbol s0 : int backed [1, 64]
@@ -87,7 +87,7 @@ def test_what_cannot(code: str, old: str, new: str) -> None:
     assert not {d.code for d in plain} & {"WIR225", "WIR226", "WIR227", "WIR228"}
 
 
-HANDED_ON = """wir 0.4
+HANDED_ON = """wir 0.5
 target cuda:0
 
 extern "aten::relu(Tensor self) -> Tensor"

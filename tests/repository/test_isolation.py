@@ -198,7 +198,7 @@ from cpp_wrapper.library import build
 from wrapper_ir import load, parse_program
 from wrapper_ir.artifact import bare_artifact
 mm = "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
-text = f'wir 0.4\\ntarget cpu\\nextern "{mm}"\\nfunc @main(%x: f32[4, 4]) {{\\n  %y = alloc f32[4, 4]\\n'
+text = f'wir 0.5\\ntarget cpu\\nextern "{mm}"\\nfunc @main(%x: f32[4, 4]) {{\\n  %y = alloc f32[4, 4]\\n'
 artifact = bare_artifact(parse_program(text + "  call aten::mm.out(%x, %x, out=%y)\\n  return %y\\n}\\n"))
 compile_object, compiled = build.compile_object, []
 build.compile_object = lambda recipe, unit, limit: (compiled.append(unit.what), compile_object(recipe, unit, limit))

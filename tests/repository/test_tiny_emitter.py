@@ -25,7 +25,7 @@ from wrapper_ir_runtime.interp import Interpreter
 from wrapper_ir_tools.testing import RandomOptions, random_artifact
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "tiny_emitter"
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target cpu
 
 symbol s0 : int backed [1, 64] hint 8
@@ -278,7 +278,7 @@ def test_a_refused_program_raises(tiny: Emitter[str]) -> None:
 
 
 def test_other_devices_are_refused(tiny: Emitter[str]) -> None:
-    text = "wir 0.4\ntarget cuda:0\n\nfunc @main(%x: f32[8]) {\n  drop %x\n  return\n}\n"
+    text = "wir 0.5\ntarget cuda:0\n\nfunc @main(%x: f32[8]) {\n  drop %x\n  return\n}\n"
     with pytest.raises(NotSupportedError, match=r"TINY102.*%x on cuda:0"):
         tiny.emit(bare_artifact(wrapper_ir.parse_program(text)))
 

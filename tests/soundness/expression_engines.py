@@ -41,7 +41,7 @@ def program_of(texts: Sequence[str], kind: str) -> Artifact:
     params = ", ".join(f"%{name}: {kind}" for name, kind in KINDS.items())
     defined = "".join(f"  define {name} = item(%{name})\n" for name in KINDS)
     branches = ", ".join(f"@e{number}" for number in range(len(texts)))
-    text = f"wir 0.4\ntarget cpu\n\n{declared}\nfunc @main(%i: int, {params}) {{\n{defined}"
+    text = f"wir 0.5\ntarget cpu\n\n{declared}\nfunc @main(%i: int, {params}) {{\n{defined}"
     text += f"  %r = switch %i [{branches}] () : {kind}\n  return %r\n}}\n"
     for number, e in enumerate(texts):
         text += f"func @e{number}() captures({', '.join(KINDS)}) {{\n  return {e}\n}}\n"

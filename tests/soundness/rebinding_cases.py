@@ -151,6 +151,6 @@ def eight() -> Tensor:
 
 def constant_artifact(operator: str) -> Artifact:
     """The artifact of `CONSTANT`."""
-    program = parse_program(f"wir 0.4\ntarget cpu\n\n{text_of(CONSTANT, operator)}")
+    program = parse_program(f"wir 0.5\ntarget cpu\n\n{text_of(CONSTANT, operator)}")
     verify(program)
     return bare_artifact(program, {"w": TORCH_MACHINE.data(torch.zeros(4, 2))})

@@ -18,7 +18,7 @@ from tests.soundness.expression_engines import Outcome, Run, engines
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir.errors import code_of
 
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target cpu
 
 symbol s : int backed [0, *]

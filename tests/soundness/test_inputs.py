@@ -358,7 +358,7 @@ def test_a_layout_is_looked_at_when_all_its_symbols_are_known(folder: Path) -> N
         assert code_of(caught.value) == "WIR921", name
 
 
-SEEDS = """wir 0.4
+SEEDS = """wir 0.5
 target cuda
 
 extern "aten::neg(Tensor self) -> Tensor"

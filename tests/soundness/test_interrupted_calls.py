@@ -106,7 +106,7 @@ def test_grad_mode_is_as_before(name: str) -> None:
     assert torch.equal(result, want)
 
 
-STREAMS = """wir 0.4
+STREAMS = """wir 0.5
 target cuda:1 arch "sm_90"
 
 func @main(%x: f32[4], %y: f32[4], %z: f32[4] @cuda:0) {

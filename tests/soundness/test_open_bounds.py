@@ -16,7 +16,7 @@ from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import ExecutionError, NotSupportedError
 from wrapper_ir_runtime.interp import run
 
-_HEAD = """wir 0.4
+_HEAD = """wir 0.5
 target cpu
 
 symbol s0 : int backed [2, 64] hint 4
@@ -101,7 +101,7 @@ def test_every_engine_checks(name: str, engine: str) -> None:
         assert caught.value.code == "WIR920", numbers
 
 
-_OUT = """wir 0.4
+_OUT = """wir 0.5
 target cpu
 SYMBOL
 extern "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"
@@ -139,7 +139,7 @@ def test_an_output_that_the_library_resizes(engine: str, symbolic: bool) -> None
     assert caught.value.code == "WIR921"
 
 
-_SET = """wir 0.4
+_SET = """wir 0.5
 target cpu
 
 symbol s0 : int backed [0, 4096] hint 64
@@ -182,7 +182,7 @@ def test_a_source_that_may_be_smaller_than_what_is_set_to_it(engine: str) -> Non
 def test_an_operator_that_does_more_than_is_declared(engine: str, schema: str) -> None:
     name = schema.partition("(")[0]
     more = ", %x" if "other" in schema else ""
-    text = f"""wir 0.4
+    text = f"""wir 0.5
 target cpu
 
 extern "{schema}"
@@ -201,7 +201,7 @@ func @main(%x: f32[2, 2]) {{
     assert caught.value.code == "WIR919"
 
 
-_LOOP = """wir 0.4
+_LOOP = """wir 0.5
 target cpu
 
 symbol s0 : int backed [1, 64] hint 4

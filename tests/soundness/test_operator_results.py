@@ -115,7 +115,7 @@ def test_rebinding_operators_are_named_as_torch_names_them() -> None:
 
 @pytest.mark.parametrize("name", sorted(REBINDING))
 def test_a_rebinding_operator_is_refused(name: str) -> None:
-    text = f'wir 0.4\ntarget cpu\n\nextern "{name}.x(Tensor(a!) self) -> ()"\n\nfunc @main(%x: f32[8]) {{\n  call {name}.x(%x)\n  return\n}}\n'
+    text = f'wir 0.5\ntarget cpu\n\nextern "{name}.x(Tensor(a!) self) -> ()"\n\nfunc @main(%x: f32[8]) {{\n  call {name}.x(%x)\n  return\n}}\n'
     assert [found.code for found in check(parse_program(text))] == ["WIR282"]
 
 

@@ -16,7 +16,7 @@ from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
 from wrapper_ir.errors import VerificationError
 
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target cpu
 
 const %w : f32[8]

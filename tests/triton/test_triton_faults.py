@@ -44,7 +44,7 @@ def double(x, out, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + at, tl.load(x + at, mask=at < n) * 2, mask=at < n)
 """
-PROGRAM = """wir 0.4
+PROGRAM = """wir 0.5
 target cpu
 
 kernel triton @double entry "double" (read f32* x divisible(16), write f32* out divisible(16), i32 n)

@@ -18,7 +18,7 @@ from wrapper_ir import ir, parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir_torch import repeated, repeated_operator
 
-PROGRAM = """wir 0.4
+PROGRAM = """wir 0.5
 target {device}
 
 extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
@@ -86,7 +86,7 @@ def test_fx(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
 
-ATTENTION = """wir 0.4
+ATTENTION = """wir 0.5
 target {device}
 
 extern "aten::_scaled_dot_product_efficient_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_bias, bool compute_log_sumexp, float dropout_p=0., bool is_causal=False, *, float? scale=None) -> (Tensor output, Tensor log_sumexp, Tensor philox_seed, Tensor philox_offset)"
@@ -120,7 +120,7 @@ def test_attention(dropout: str, is_repeated: bool, monkeypatch: pytest.MonkeyPa
 
 
 def test_an_operator_without_arguments() -> None:
-    text = 'wir 0.4\ntarget cuda:0\n\nextern "lib::tick() -> ()"\n\nfunc @main() {\n  call lib::tick()\n  return\n}\n'
+    text = 'wir 0.5\ntarget cuda:0\n\nextern "lib::tick() -> ()"\n\nfunc @main() {\n  call lib::tick()\n  return\n}\n'
     source = str(py_wrapper.emit(bare_artifact(parse_program(text))))
     assert "tick()" in source
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from wrapper_ir import parse_program, print_program, verify
 from wrapper_ir.artifact import Artifact, bare_artifact
 
-PROGRAM = """wir 0.4
+PROGRAM = """wir 0.5
 target cpu
 
 symbol s0 : int backed [2, 100000] hint 8

@@ -65,7 +65,7 @@ class HostileProgram:
   free %{v[5]}
   free %{v[9]}"""
         returned = f"%{v[6]}, %{v[10]}" if not self.plain else f"%{v[5]}, %{v[5]}"
-        return f"""wir 0.4
+        return f"""wir 0.5
 target cpu
 symbol {s} : int backed [1, 64] hint 8
 const %{v[1]} : f32[4]

@@ -33,7 +33,7 @@ from wrapper_ir.support.files import MAP_FROM, MappedFile, read_bytes, replacing
 from wrapper_ir_runtime.interp import Interpreter
 
 TEXT = """
-wir 0.4
+wir 0.5
 target cpu
 
 const %c : f32[{n}]

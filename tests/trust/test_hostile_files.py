@@ -31,7 +31,7 @@ from wrapper_ir.errors import WirError, code_of
 from wrapper_ir_tools.cli.main import main
 
 TEXT = """
-wir 0.4
+wir 0.5
 target cpu
 
 symbol s0 : int backed

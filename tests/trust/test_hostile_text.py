@@ -114,7 +114,7 @@ def test_folder(case: HostileProgram) -> None:
     assert not did_fire()
 
 
-HEAD = 'wir 0.4\ntarget cpu\nextern "aten::relu(Tensor self) -> Tensor"\n'
+HEAD = 'wir 0.5\ntarget cpu\nextern "aten::relu(Tensor self) -> Tensor"\n'
 
 
 def refused_alike(program: ir.Program, args: list[Any], folder: Path) -> str:
@@ -139,7 +139,7 @@ def refused_alike(program: ir.Program, args: list[Any], folder: Path) -> str:
 @FEW
 def test_groups(folder: Path, group: str) -> None:
     program = parse_program(
-        f"""wir 0.4
+        f"""wir 0.5
 target cpu
 extern "_c10d_functional::all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor" tags(collective)
 func @main(%x: f32[8]) {{

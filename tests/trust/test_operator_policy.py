@@ -30,7 +30,7 @@ from wrapper_ir_runtime.interp import InterpOptions, Interpreter
 from wrapper_ir_tools.cli.main import main
 
 HEAD = """
-wir 0.4
+wir 0.5
 target cpu
 
 """

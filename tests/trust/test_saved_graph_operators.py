@@ -22,7 +22,7 @@ from wrapper_ir.errors import ExecutionError, NotSupportedError
 from wrapper_ir.operators.policy import OperatorPolicy
 
 HEAD = """
-wir 0.4
+wir 0.5
 target cpu
 
 """

@@ -18,7 +18,7 @@ from wrapper_ir_tools.cli.main import main
 
 EVIL = r"\u001b]0;owned\u0007\u001b[2J\nFORGED \r\u202e\u009b"
 TEXT = f'''
-wir 0.4
+wir 0.5
 target cpu
 
 extern "aten::relu(Tensor self) -> Tensor"
@@ -71,7 +71,7 @@ def files(folder: Path) -> dict[str, Path]:
     found["artifact"] = folder / "m\x1b[2J\nFORGED.wir"
     wrapper_ir.save(bare_artifact(plain), found["artifact"])
     found["text"] = folder / "text.txt"
-    found["text"].write_text("wir 0.4\x1b[2J\r\nFORGED")
+    found["text"].write_text("wir 0.5\x1b[2J\r\nFORGED")
     return found
 
 

@@ -114,7 +114,7 @@ def hostile(kind: str, marker: Path) -> Artifact:
     main = MAIN.replace('launch @k(%"VALUE", %out)', launch)
     for word in ("TEXT", "NAME", "VALUE"):
         main = main.replace(word, code(marker))
-    text = f"wir 0.4\ntarget cpu\n\n{kernel % source(marker)}\n{main}"
+    text = f"wir 0.5\ntarget cpu\n\n{kernel % source(marker)}\n{main}"
     made = bare_artifact(wrapper_ir.parse_program(text))
     bomb = pickle.dumps(Bomb(marker), protocol=0).decode()
     return dataclasses.replace(
@@ -320,7 +320,7 @@ def test_names_and_texts_never_become_code(marker: Path, tmp_path: Path) -> None
 @pytest.mark.slow
 def test_classes_of_a_signature_are_imported_by_what_runs(tmp_path: Path, marker: Path) -> None:
     """By name, from the installed packages: compiling an artifact imports them, loading it does not."""
-    text = "wir 0.4\ntarget cpu\n\nfunc @main(%x: f32[4]) {\n  return %x\n}\n"
+    text = "wir 0.5\ntarget cpu\n\nfunc @main(%x: f32[4]) {\n  return %x\n}\n"
     made = bare_artifact(wrapper_ir.parse_program(text))
     inputs = made.signature.inputs
     thing = ir.TreeSpec(

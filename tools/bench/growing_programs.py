@@ -19,7 +19,7 @@ def _function(name: str, params: Sequence[str], body: Sequence[str], result: str
 
 def _program(functions: Sequence[str], symbols: int = 0, declared: Sequence[str] = ()) -> str:
     lines = [f"symbol s{n} : int backed [2, 64] hint 8" for n in range(symbols)]
-    return "\n".join(("wir 0.4", "target cpu", *lines, *declared, _EXTERN, *functions))
+    return "\n".join(("wir 0.5", "target cpu", *lines, *declared, _EXTERN, *functions))
 
 
 def _kernel(name: str, params: Sequence[str]) -> str:

@@ -71,7 +71,7 @@ class Case:
             "i32 n",
         ]
         text = (
-            f'wir 0.4\ntarget cuda:0\nkernel triton @total{self.arguments} entry "total" ({", ".join(params)})\n'
+            f'wir 0.5\ntarget cuda:0\nkernel triton @total{self.arguments} entry "total" ({", ".join(params)})\n'
             f"  order({', '.join([*names, 'out', 'n', 'BLOCK'])})\n  configs({{BLOCK = 256}} warps(4) stages(1))\n"
             f"  grid(ceildiv(n, BLOCK))\n  {{{{{{\n{self.source}\n}}}}}}\nfunc @main() {{\n  return\n}}\n"
         )

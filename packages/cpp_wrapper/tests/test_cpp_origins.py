@@ -15,7 +15,7 @@ from wrapper_ir import ir, parse_program
 from wrapper_ir.artifact import TensorData, bare_artifact
 from wrapper_ir_tools.explain import ExplainOptions, explain_program
 
-PROGRAM = """wir 0.4
+PROGRAM = """wir 0.5
 target cpu
 
 extern "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"
@@ -86,7 +86,7 @@ def test_a_program_runs_from_a_folder_where_debuggers_find_its_lines(tmp_path: P
     assert program.path == library
 
 
-CONSTANT = """wir 0.4
+CONSTANT = """wir 0.5
 target cpu
 
 KINDconst %w : f32[2]

@@ -16,7 +16,7 @@ from fx_converter.options import Convention
 from wrapper_ir import ir
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
 
-PROGRAM = """wir 0.4
+PROGRAM = """wir 0.5
 target cpu
 
 extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"

@@ -18,7 +18,7 @@ ADD = 'extern "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) ->
 
 def source(body: str, form: KernelCalls = "hop") -> tuple[str, list[str]]:
     """The text of a function of one argument, and the names in it besides torch."""
-    text = f"wir 0.4\ntarget cpu\n\n{ADD}\nfunc @main(%x: f32[4]) {{\n{body}}}\n"
+    text = f"wir 0.5\ntarget cpu\n\n{ADD}\nfunc @main(%x: f32[4]) {{\n{body}}}\n"
     module = fx_converter.convert(
         bare_artifact(wrapper_ir.parse_program(text)), FxOptions(kernel_calls=form, check_results=False)
     )
@@ -51,7 +51,7 @@ def test_numbers_stand_in_the_text() -> None:
 def test_numbers_without_a_text_are_looked_up(number: float) -> None:
     module = fx_converter.convert(
         bare_artifact(
-            wrapper_ir.parse_program("wir 0.4\ntarget cpu\n\nfunc @main(%x: f32[4]) {\n  return %x\n}\n")
+            wrapper_ir.parse_program("wir 0.5\ntarget cpu\n\nfunc @main(%x: f32[4]) {\n  return %x\n}\n")
         )
     )
     (output,) = module.graph.find_nodes(op="output")

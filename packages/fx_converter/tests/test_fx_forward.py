@@ -86,7 +86,7 @@ def test_attributes_and_modules_that_were_added() -> None:
 @pytest.mark.parametrize("convention", ["flat", "model"])
 @pytest.mark.parametrize("form", ["direct", "hop"])
 def test_names_that_the_text_has_too(name: str, convention: Convention, form: KernelCalls) -> None:
-    text = f"wir 0.4\ntarget cpu\n\nfunc @main(%{name}: f32[4], %y: f32[4]) {{\n  copy %{name}, %y\n"
+    text = f"wir 0.5\ntarget cpu\n\nfunc @main(%{name}: f32[4], %y: f32[4]) {{\n  copy %{name}, %y\n"
     program = wrapper_ir.parse_program(f"{text}  return %{name}\n}}\n")
     module = fx_converter.convert(bare_artifact(program), FxOptions(kernel_calls=form, convention=convention))
     first = module.graph.find_nodes(op="placeholder")[0]
@@ -95,7 +95,7 @@ def test_names_that_the_text_has_too(name: str, convention: Convention, form: Ke
     assert result.tolist() == [1.0] * 4
 
 
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target cpu
 
 extern "aten::mul_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)"
@@ -142,7 +142,7 @@ class TestWindows:
 def test_an_empty_input_has_sizes_too() -> None:
     """Torch's own check accepts any tensor without elements."""
     text = 'func @main(%x: f32[4, 3]) {\n  assert_layout %x [4, 3] [3, 1] "input"\n  return %x\n}\n'
-    module = fx_converter.convert(bare_artifact(wrapper_ir.parse_program(f"wir 0.4\ntarget cpu\n\n{text}")))
+    module = fx_converter.convert(bare_artifact(wrapper_ir.parse_program(f"wir 0.5\ntarget cpu\n\n{text}")))
     with pytest.raises(
         ExecutionError, match=r"WIR921.*argument x: expected f32\[4, 3\] on cpu, got f32\[0, 3\]"
     ):

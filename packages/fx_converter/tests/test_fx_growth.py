@@ -64,7 +64,7 @@ def functions(n: int) -> str:
 
 
 def artifact(text: str) -> Artifact:
-    program = wrapper_ir.parse_program(f"wir 0.4\ntarget cpu\n\n{text}")
+    program = wrapper_ir.parse_program(f"wir 0.5\ntarget cpu\n\n{text}")
     data = TensorData(ir.DType.F32, memoryview(bytes(16)))
     held = tuple(dataclasses.replace(c, data_hash=data.sha256()) for c in program.constants)
     program = dataclasses.replace(program, constants=held)

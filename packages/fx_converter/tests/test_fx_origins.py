@@ -23,7 +23,7 @@ from wrapper_ir.plugins.emitted import EmittedText, LineOrigin
 from wrapper_ir.plugins.protocols import CompiledProgram
 from wrapper_ir_tools.explain import ExplainOptions, Explanation, explain_program, find_ops
 
-PROGRAM = """wir 0.4
+PROGRAM = """wir 0.5
 target cpu
 
 symbol s0 : int backed [0, 64] hint 8
@@ -63,7 +63,7 @@ provenance
   #3 nodes("relu") at("model.py:5")
   #4 nodes("neg") at("model.py:6")
 """
-KERNEL = """wir 0.4
+KERNEL = """wir 0.5
 target cuda:0 arch "sm_90"
 
 const %w : f32[4]

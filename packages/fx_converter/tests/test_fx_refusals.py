@@ -34,7 +34,7 @@ _NAME = "fx_graph.json"
 
 
 def artifact(text: str, header: str = "target cpu\n") -> Artifact:
-    return bare_artifact(wrapper_ir.parse_program(f"wir 0.4\n{header}\n{text}"))
+    return bare_artifact(wrapper_ir.parse_program(f"wir 0.5\n{header}\n{text}"))
 
 
 def refusal(text: str, header: str = "target cpu\n", **options: Any) -> WirError:

@@ -14,7 +14,7 @@ from wrapper_ir import ir, parse_program
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
 from wrapper_ir.artifact import file as storage
 
-TEXT = """wir 0.4
+TEXT = """wir 0.5
 target cpu
 
 mutable const %b : f32[2] buffer storage("s", 8)

@@ -166,7 +166,7 @@ def test_constants_are_in_files_as_they_lie(strides: str, tmp_path: Path) -> Non
     """Gaps are preserved, and overlapping bytes are stored once."""
     data = TensorData(ir.DType.F32, memoryview(torch.arange(7.0).numpy().tobytes()))
     text = f'const %w : f32[2, 3]{strides} sha256 "{data.sha256()}"\n\nfunc @main() {{\n  return %w\n}}\n'
-    program = wrapper_ir.parse_program(f"wir 0.4\ntarget cpu\n\n{text}")
+    program = wrapper_ir.parse_program(f"wir 0.5\ntarget cpu\n\n{text}")
     module = fx_converter.convert(bare_artifact(program, {"w": data}))
     fx_converter.save(module, tmp_path / "graph.wir")
     (found,), (expected,) = fx_converter.load(tmp_path / "graph.wir")(), module()

@@ -30,7 +30,7 @@ def test_a_gradient_without_them_is_valid() -> None:
     schema = extern_def(getattr(torch.ops.aten, name).default).schema
     tensors = ", ".join(["%x"] * 6)
     program = parse_program(
-        f"""wir 0.4
+        f"""wir 0.5
 target cuda:0
 
 extern "{schema}"

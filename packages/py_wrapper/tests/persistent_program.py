@@ -10,7 +10,7 @@ from torch import Tensor
 
 from wrapper_ir.plugins.protocols import CompiledProgram
 
-PROGRAM = """wir 0.4
+PROGRAM = """wir 0.5
 target cpu
 extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
 extern "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"

@@ -69,7 +69,7 @@ class Case:
         return parse_program(HEADER + self.text)
 
 
-HEADER = """wir 0.4
+HEADER = """wir 0.5
 target cpu
 
 symbol s0 : int backed [2, 1024] hint 8

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-STREAMS = """wir 0.4
+STREAMS = """wir 0.5
 target cuda:0 arch "sm_90"
 extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
 extern "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"

@@ -15,7 +15,7 @@ from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir_runtime.interp import run
 
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target cpu
 extern "_c10d_functional::all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor" tags(collective)
 extern "_c10d_functional::all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)" tags(collective)

@@ -24,7 +24,7 @@ PROGRAMS = {
     "finite": ("WIR922", 'assert_finite %x "argument 0"', "argument 0"),
     "operator": ("WIR927", "%y = call aten::mm(%x, %x) : f32[4]", "must be a matrix"),
 }
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target cpu
 symbol s0 : int backed hint 4
 extern "aten::mm(Tensor self, Tensor mat2) -> Tensor"

@@ -21,7 +21,7 @@ _SAVING = "higher_order::run_and_save_rng_state.aten__native_dropout__default"
 _STARTING = "higher_order::run_with_rng_state.aten__native_dropout__default"
 _ARGUMENTS = "Tensor input, float p, bool? train"
 
-RANDOM = f"""wir 0.4
+RANDOM = f"""wir 0.5
 target cpu
 
 extern "{_SAVING}({_ARGUMENTS}) -> (Tensor, (Tensor, Tensor))" tags(random)
@@ -41,7 +41,7 @@ func @main(%x: f32[64]) {{
 }}
 """
 
-PRINTING = """wir 0.4
+PRINTING = """wir 0.5
 target cpu
 
 extern "higher_order::print.Tensor_n_SymInt(str format_str, Tensor arg0, *, SymInt n) -> ()" tags(effectful, host_io)
@@ -97,7 +97,7 @@ def test_emitted_names_are_readable() -> None:
     "name", ["run_with_rng_state.rand", "run_with_rng_state.no__such__operator", "nothing.at_all"]
 )
 def test_unknown_operators(name: str) -> None:
-    text = f"""wir 0.4
+    text = f"""wir 0.5
 target cpu
 
 extern "higher_order::{name}(Tensor rng_state) -> Tensor"

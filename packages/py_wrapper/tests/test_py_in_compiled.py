@@ -8,7 +8,7 @@ import py_wrapper
 from wrapper_ir import parse_program
 from wrapper_ir.artifact import bare_artifact
 
-TEXT = """wir 0.4
+TEXT = """wir 0.5
 target cpu
 
 extern "aten::neg(Tensor self) -> Tensor"

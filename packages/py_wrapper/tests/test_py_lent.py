@@ -12,7 +12,7 @@ import py_wrapper
 from wrapper_ir import parse_program, verify
 from wrapper_ir.artifact import bare_artifact
 
-PROGRAM = """wir 0.4
+PROGRAM = """wir 0.5
 target cpu
 
 symbol u0 : int unbacked [1, 8]

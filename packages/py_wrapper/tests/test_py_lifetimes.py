@@ -17,7 +17,7 @@ from wrapper_ir.plugins.protocols import KernelRuntime, LoadedKernel
 from wrapper_ir_runtime.interp import InterpOptions, Interpreter
 
 SIZE = 1 << 18  # bytes of f32[65536]
-CHAIN = parse_program("""wir 0.4
+CHAIN = parse_program("""wir 0.5
 target cpu
 extern "aten::relu(Tensor self) -> Tensor"
 func @main(%x: owned f32[65536]) {
@@ -57,7 +57,7 @@ def test_owned_arguments_end_inside_the_call(engine: str) -> None:
         def load_all(self, kernels: list[ir.KernelDef], target: ir.Target) -> dict[str, LoadedKernel]:
             return {k.name: lambda x: seen.append(gone()) for k in kernels}
 
-    program = parse_program("""wir 0.4
+    program = parse_program("""wir 0.5
 target cpu
 kernel foreign @watch runtime "watch" (read f32* x) {{{
 }}}
@@ -92,7 +92,7 @@ func @main(%d: owned f32[4], %x: f32[4]) {
 
 
 def test_moved_arguments_end_in_the_callee() -> None:
-    program = parse_program("""wir 0.4
+    program = parse_program("""wir 0.5
 target cpu
 extern "aten::relu(Tensor self) -> Tensor"
 func @main(%p: bool[]) {
@@ -121,7 +121,7 @@ def test_the_interpreter_counts() -> None:
     assert (report.peak_bytes, report.live_bytes) == (2 * SIZE, SIZE)
 
 
-VIEWS = """wir 0.4
+VIEWS = """wir 0.5
 target cpu
 extern "aten::t_(Tensor(a!) self) -> Tensor(a!)"
 extern "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"

@@ -15,7 +15,7 @@ from wrapper_ir import parse_program
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir_tools.explain import ExplainOptions, explain_program
 
-PROGRAM = """wir 0.4
+PROGRAM = """wir 0.5
 target cpu
 
 symbol s0 : int backed [0, 64] hint 8

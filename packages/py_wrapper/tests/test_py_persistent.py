@@ -109,7 +109,7 @@ def test_nothing_is_persistent(text: str) -> None:
 
 
 def test_symbolic_sizes_are_allocated_by_each_call() -> None:
-    text = """wir 0.4
+    text = """wir 0.5
 target cpu
 symbol s0 : int backed [2, 1024] hint 8
 extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"

@@ -12,7 +12,7 @@ from wrapper_ir import parse_program
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir.errors import ExecutionError, LoweringError, NotSupportedError
 
-HEAD = 'wir 0.4\ntarget cpu\nextern "aten::relu(Tensor self) -> Tensor"\n' + KERNELS
+HEAD = 'wir 0.5\ntarget cpu\nextern "aten::relu(Tensor self) -> Tensor"\n' + KERNELS
 PROVENANCE = 'provenance\n  #1 nodes("relu") ops("aten.relu.default") at("m.py:3")\n'
 
 REFUSED = {
@@ -54,7 +54,7 @@ def test_invalid_programs_are_errors_of_ours(name: str) -> None:
 
 def test_unknown_operator_of_a_library_that_is_not_loaded() -> None:
     program = parse_program(
-        'wir 0.4\ntarget cpu\nextern "nolib::op(Tensor self) -> Tensor"\n'
+        'wir 0.5\ntarget cpu\nextern "nolib::op(Tensor self) -> Tensor"\n'
         "func @main(%x: f32[4]) {\n  %y = call nolib::op(%x) : f32[4]\n  return %y\n}\n"
     )
     with pytest.raises(NotSupportedError, match="WIR914"):
@@ -62,6 +62,6 @@ def test_unknown_operator_of_a_library_that_is_not_loaded() -> None:
 
 
 def test_constants_without_data() -> None:
-    program = parse_program("wir 0.4\ntarget cpu\nconst %w : f32[4]\nfunc @main() {\n  return %w\n}\n")
+    program = parse_program("wir 0.5\ntarget cpu\nconst %w : f32[4]\nfunc @main() {\n  return %w\n}\n")
     with pytest.raises(ExecutionError, match="WIR929"):
         py_wrapper.compile(bare_artifact(program))

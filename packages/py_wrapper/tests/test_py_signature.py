@@ -22,7 +22,7 @@ from wrapper_ir.expr import Bool, Float, Int
 from wrapper_ir_runtime.interp import Interpreter
 
 LEAF = ir.TreeSpec(kind=ir.TreeKind.LEAF)
-PROGRAM = parse_program("""wir 0.4
+PROGRAM = parse_program("""wir 0.5
 target cpu
 extern "aten::relu(Tensor self) -> Tensor"
 extern "aten::neg(Tensor self) -> Tensor"
@@ -300,7 +300,7 @@ def test_parameters_keep_their_names() -> None:
         check(engine)
 
 
-VIEWS = """wir 0.4
+VIEWS = """wir 0.5
 target cpu
 extern "aten::neg(Tensor self) -> Tensor"
 func @main(%x: f32[2], %y: f32[2]) {
@@ -320,7 +320,7 @@ WRAPPER = ir.SubclassSpec(
 
 
 def test_wrappers_whose_size_each_call_has_anew() -> None:
-    program = parse_program("""wir 0.4
+    program = parse_program("""wir 0.5
 target cpu
 symbol s0 : int backed
 extern "aten::neg(Tensor self) -> Tensor"
@@ -355,7 +355,7 @@ func @main(%a: f32[s0], %b: f32[s0], %n: int) {
             engine(X)
 
 
-RANDOM = """wir 0.4
+RANDOM = """wir 0.5
 target cpu
 extern "aten::bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)" tags(random)
 func @main(%x: owned f32[2], %y: f32[2]STATE) {

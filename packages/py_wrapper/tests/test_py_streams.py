@@ -40,7 +40,7 @@ def test_streams_are_made_once_for_each_device() -> None:
 
 
 def test_events_of_the_host_have_happened() -> None:
-    text = "wir 0.4\ntarget cpu\nfunc @main(%x: f32[4]) {\n  %e = record_event @cpu\n  wait_event %e @cpu\n  sync_event %e\n  return %x\n}\n"
+    text = "wir 0.5\ntarget cpu\nfunc @main(%x: f32[4]) {\n  %e = record_event @cpu\n  wait_event %e @cpu\n  sync_event %e\n  return %x\n}\n"
     compiled = py_wrapper.compile(bare_artifact(parse_program(text)))
     x = torch.ones(4)
     assert compiled.boxed([x])[0] is x

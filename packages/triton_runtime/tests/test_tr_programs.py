@@ -52,7 +52,7 @@ def {name}(x, at, out, n, BLOCK: tl.constexpr):
 }}}}}}
 """
 PROGRAM = (
-    "wir 0.4\ntarget cpu\n\nsymbol s0 : int backed [2, 4096] hint 100\n"
+    "wir 0.5\ntarget cpu\n\nsymbol s0 : int backed [2, 4096] hint 100\n"
     + KERNEL.format(name="first", add="1.0")
     + KERNEL.format(name="second", add="1.0 + 0.0")
     + """

@@ -30,7 +30,7 @@ from wrapper_ir_runtime.kernels import load_kernels
 WALK = Path(__file__).with_name("walk_binaries.py")
 
 PROGRAM = f"""
-wir 0.4
+wir 0.5
 target cuda:0 arch "sm_90"
 
 kernel triton @add entry "add" (read f32* x divisible(16), write f32* out divisible(16), i32 n, f32 scale, i64 unused)

@@ -31,7 +31,7 @@ ADD_PARAMS = (
 def kernel_of(params: str, clauses: str, source: str, *, entry: str, name: str = "k") -> ir.TritonKernel:
     """One kernel; `source` may omit its imports."""
     text = (
-        f'wir 0.4\ntarget cuda:0 arch "sm_90"\n'
+        f'wir 0.5\ntarget cuda:0 arch "sm_90"\n'
         f'kernel triton @{name} entry "{entry}" ({params})\n{clauses}\n  {{{{{{\n{HEAD}{source}\n}}}}}}\n'
         "func @main() {\n  return\n}\n"
     )

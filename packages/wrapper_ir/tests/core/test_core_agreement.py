@@ -15,7 +15,7 @@ from wrapper_ir.artifact.agreement import manifest, program_digest
 from wrapper_ir.errors import ExecutionError
 from wrapper_ir_runtime import Agreement, agree
 
-PROGRAM = """wir 0.4
+PROGRAM = """wir 0.5
 target cuda:{device} arch "sm_90"
 
 extern "symm_mem::one_shot_all_reduce(Tensor input, str reduce_op, str group_name) -> Tensor" tags(collective) symmetric(input)

@@ -7,7 +7,7 @@ import pytest
 from wrapper_ir import ir, parse_program
 from wrapper_ir.analysis.memo import Analyses
 
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target cpu
 
 const %w : f32[8]

@@ -15,7 +15,7 @@ from wrapper_ir.verifier.insert_checks import insert_checks
 from wrapper_ir_passes import PASSES, run_pipeline
 from wrapper_ir_passes.cleanup.strip import StripDebug
 
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target cpu
 
 symbol s0 : int backed [2, 64]

@@ -19,7 +19,7 @@ from wrapper_ir_passes.translation import compare
 from wrapper_ir_runtime.interp import Interpreter
 from wrapper_ir_tools.diff import diff_programs
 
-TEXT = """wir 0.4
+TEXT = """wir 0.5
 target cpu
 
 mutable const %b : f32[2] buffer storage("s", 8)

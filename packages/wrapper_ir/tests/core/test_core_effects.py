@@ -11,7 +11,7 @@ from wrapper_ir import ir, parse_program
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.ir.ops.call_effects import _TAG_CLASS
 
-PRELUDE = """wir 0.4
+PRELUDE = """wir 0.5
 target cpu
 
 symbol s0 : int backed [1, 64] hint 8
@@ -246,7 +246,7 @@ def test_no_result_is_both_fresh_and_an_alias() -> None:
 def test_unknown_names_read_and_write_everything() -> None:
     """Assumes the worst, so that an incomplete program is never optimized on a guess."""
     program = parse_program(
-        "wir 0.4\ntarget cpu\n\nfunc @main(%x: f32[8], %y: f32[8]) {\n"
+        "wir 0.5\ntarget cpu\n\nfunc @main(%x: f32[8], %y: f32[8]) {\n"
         "  launch @nowhere(%x, %y, 3)\n  %z = call lib::nothing(%x, out=%y) : f32[8]\n  return\n}\n"
     )
     analyses = Analyses(program)
@@ -258,7 +258,7 @@ def test_unknown_names_read_and_write_everything() -> None:
 def test_recursion_ends() -> None:
     """Checks that the analysis terminates, although the verifier refuses the program."""
     program = parse_program(
-        "wir 0.4\ntarget cpu\n\nfunc @main(%x: f32[8]) {\n  %y = call_subgraph @main(%x) : f32[8]\n  return %y\n}\n"
+        "wir 0.5\ntarget cpu\n\nfunc @main(%x: f32[8]) {\n  %y = call_subgraph @main(%x) : f32[8]\n  return %y\n}\n"
     )
     assert isinstance(Analyses(program).effects(program.main.body[0]), ir.Effects)
 

@@ -21,7 +21,7 @@ from wrapper_ir_lowering.steps import CheckGroups
 from wrapper_ir_runtime import check_rank, compare_ranks
 from wrapper_ir_runtime.interp import run
 
-PROGRAM = """wir 0.4
+PROGRAM = """wir 0.5
 target cpu
 const %w : f32[2]
 
@@ -99,7 +99,7 @@ def test_a_process_that_does_not_come_is_named() -> None:
 
 def test_ranks_are_saved(tmp_path: Path) -> None:
     ranks = GroupRanks(group="0", size=4, ranks=(1, 3), differences=((0, "a line"),))
-    bare = bare_artifact(parse_program("wir 0.4\ntarget cpu\nfunc @main() {\n  return\n}\n"))
+    bare = bare_artifact(parse_program("wir 0.5\ntarget cpu\nfunc @main() {\n  return\n}\n"))
     save(with_group_ranks(bare, [ranks]), tmp_path / "m.wir")
     artifact = load(tmp_path / "m.wir")
     assert group_ranks(artifact) == (ranks,)

@@ -13,7 +13,7 @@ from wrapper_ir import check, from_json, ir, parse_program, print_program, to_js
 from wrapper_ir.json.kernel_hash import content_hash
 from wrapper_ir_tools.diff import diff_programs
 
-TEXT = """wir 0.4
+TEXT = """wir 0.5
 target cuda:0 arch "sm_90"
 
 kernel triton @k entry "k" (read f32* x, write f32* y)

@@ -38,7 +38,7 @@ class ScaledSum(ir.OpBase):
 
 
 NEW_OPS = ir.OPS.extended(ScaledSum)
-TEXT = """wir 0.4
+TEXT = """wir 0.5
 target cpu
 
 symbol s0 : int backed [1, 8]

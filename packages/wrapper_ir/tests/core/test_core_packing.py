@@ -98,7 +98,7 @@ def test_convolutions(sizes: tuple[int, ...], groups: int, layout: str, is_chann
     assert _numbers(unpack(packed, packing)) == numbers
 
 
-TEXT = """wir 0.4
+TEXT = """wir 0.5
 target cpu
 
 const %w : f32[2, 3] parameter names("a.w", "b.w"){hash}

@@ -56,7 +56,7 @@ def test_the_import_loads_nothing_heavy() -> None:
 def test_using_the_core_loads_no_sympy() -> None:
     code = (
         "import wrapper_ir as w\n"
-        "p = w.parse_program('''wir 0.4\ntarget cpu\n\nsymbol s0 : int backed [1, 64] hint 8\n\n"
+        "p = w.parse_program('''wir 0.5\ntarget cpu\n\nsymbol s0 : int backed [1, 64] hint 8\n\n"
         "func @main(%x: f32[s0]) {\n  define s0 = size(%x, 0)\n  return %x\n}\n''')\n"
         "w.verify(p)\n"
         "assert w.parse_program(w.print_program(p)) == p\n"

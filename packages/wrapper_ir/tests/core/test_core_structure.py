@@ -230,6 +230,6 @@ def test_the_name_of_outside_code_is_that_of_its_kernel_or_operator() -> None:
 
 
 def test_the_last_return_of_a_body() -> None:
-    function = parse_program("wir 0.4\ntarget cpu\nfunc @main() {\n  return\n}\n").main
+    function = parse_program("wir 0.5\ntarget cpu\nfunc @main() {\n  return\n}\n").main
     assert function.last_return is function.returns is function.body[-1]
     assert function.with_body(()).last_return is None

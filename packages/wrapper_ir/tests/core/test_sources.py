@@ -64,6 +64,6 @@ def test_invalid_files(tmp_path: Path) -> None:
     [(json.dumps({"m.py:1": "x = 1", "m.py:2": 3}), {"m.py:1": "x = 1"}), ("[1]", {}), ("{", {}), (None, {})],
 )
 def test_what_an_artifact_has(stored: str | None, texts: dict[str, str]) -> None:
-    bare = bare_artifact(parse_program("wir 0.4\ntarget cpu\nfunc @main() {\n  return\n}\n"))
+    bare = bare_artifact(parse_program("wir 0.5\ntarget cpu\nfunc @main() {\n  return\n}\n"))
     artifact = replace(bare, extensions={} if stored is None else {SOURCES: stored})
     assert source_texts(artifact) == texts

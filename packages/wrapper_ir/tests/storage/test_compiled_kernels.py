@@ -16,7 +16,7 @@ from wrapper_ir.expr import print_expr
 from wrapper_ir.json.kernel_hash import content_hash, find_binary
 
 PROGRAM = """
-wir 0.4
+wir 0.5
 target cuda:0 arch "sm_90"
 
 kernel triton @k entry "k" (read f16[] x block(B, 64), f32 ratio, i64 n)

@@ -14,7 +14,7 @@ from wrapper_ir.text import parse_program
 
 
 def with_extensions(**extensions: str) -> Artifact:
-    program = parse_program("wir 0.4\ntarget cpu\n\nfunc @main(%x: f32[4]) {\n  return %x\n}\n")
+    program = parse_program("wir 0.5\ntarget cpu\n\nfunc @main(%x: f32[4]) {\n  return %x\n}\n")
     return dataclasses.replace(bare_artifact(program), extensions=extensions)
 
 

@@ -256,7 +256,7 @@ def test_commands(signed: Path, keys: tuple[Path, Path], tmp_path: Path) -> None
         assert wir(name, output_file, "--public-key", public)[1].count("WIR7") == 0
     assert wir("diff", output_file, output_file, "--public-key", public)[0] == 0
     text = tmp_path / "plain.txt"
-    text.write_text("wir 0.4\n")
+    text.write_text("wir 0.5\n")
     for name in ("memory", "print", "lower", "stats", "opt"):  # text has no signature
         assert "WIR7" in wir(name, text, "--public-key", public)[1]
     shutil.rmtree(tmp_path / "out", ignore_errors=True)

@@ -28,7 +28,7 @@ def program_of(lines: str) -> Program:
         declared = "".join(f"symbol {s} : int backed\n" for s in symbols)
         params = ", ".join(f"{v}: {_TYPES.get(v, 'f32[8]')}" for v in values)
         try:
-            return parse_program(f"wir 0.4\n{declared}func @main({params}) {{\n{lines}\n}}\n")
+            return parse_program(f"wir 0.5\n{declared}func @main({params}) {{\n{lines}\n}}\n")
         except ParseError as error:
             value = re.search(r"value (%\S+) is not defined", error.message)
             symbol = re.search(r"symbol (\w+) is not declared", error.message)

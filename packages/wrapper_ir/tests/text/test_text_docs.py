@@ -42,5 +42,5 @@ def test_first_program_is_canonical() -> None:
 def test_the_error_is_as_shown() -> None:
     (example,) = [b for b in _blocks("text") if b.startswith("[WIR503]")]
     with pytest.raises(ParseError) as caught:
-        parse_program("wir 0.4\nfunc @main(%x: f32[8]) {\n  fre %x\n}\n")
+        parse_program("wir 0.5\nfunc @main(%x: f32[8]) {\n  fre %x\n}\n")
     assert str(caught.value) == example.rstrip("\n")

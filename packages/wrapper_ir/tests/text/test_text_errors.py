@@ -7,7 +7,7 @@ import pytest
 from wrapper_ir import parse_program
 from wrapper_ir.errors import ParseError
 
-HEAD = "wir 0.4\nsymbol s0 : int backed\n"
+HEAD = "wir 0.5\nsymbol s0 : int backed\n"
 
 REFUSED_TEXTS = [
     ("", "WIR500", 1, 1),
@@ -15,41 +15,41 @@ REFUSED_TEXTS = [
     ("# nothing", "WIR500", 1, 10),
     ("wir 0.9\n", "WIR501", 1, 5),
     ('wir "0.9"\n', "WIR501", 1, 5),
-    ("wir 0.4 0.1\n", "WIR500", 1, 9),
-    ("wir 0.4\ntarget %x\n", "WIR500", 2, 8),
-    ("wir 0.4\nsymbol u0 : float unbacked hint nan\n", "WIR500", 2, 33),
-    ("wir 0.4\ntarget cpu:x\n", "WIR500", 2, 11),
-    ("wir 0.4\ntarget cpu:%x\n", "WIR500", 2, 12),
-    ("wir 0.4\nsymbols s0 : int\n", "WIR503", 2, 1),
-    ("wir 0.4\nsymbol s0 : complex backed\n", "WIR503", 2, 13),
-    ("wir 0.4\nsymbol s0 : int bcked\n", "WIR503", 2, 17),
-    ("wir 0.4\nsymbol s0 : int backed [1, x]\n", "WIR500", 2, 28),
-    ("wir 0.4\nsymbol s0 : int backed hint x\n", "WIR500", 2, 29),
-    (f"wir 0.4\nsymbol s0 : int backed hint {'9' * 5000}\n", "WIR500", 2, 29),
+    ("wir 0.5 0.1\n", "WIR500", 1, 9),
+    ("wir 0.5\ntarget %x\n", "WIR500", 2, 8),
+    ("wir 0.5\nsymbol u0 : float unbacked hint nan\n", "WIR500", 2, 33),
+    ("wir 0.5\ntarget cpu:x\n", "WIR500", 2, 11),
+    ("wir 0.5\ntarget cpu:%x\n", "WIR500", 2, 12),
+    ("wir 0.5\nsymbols s0 : int\n", "WIR503", 2, 1),
+    ("wir 0.5\nsymbol s0 : complex backed\n", "WIR503", 2, 13),
+    ("wir 0.5\nsymbol s0 : int bcked\n", "WIR503", 2, 17),
+    ("wir 0.5\nsymbol s0 : int backed [1, x]\n", "WIR500", 2, 28),
+    ("wir 0.5\nsymbol s0 : int backed hint x\n", "WIR500", 2, 29),
+    (f"wir 0.5\nsymbol s0 : int backed hint {'9' * 5000}\n", "WIR500", 2, 29),
     (f"{HEAD}symbol s0 : int backed\n", "WIR506", 3, 8),
-    ("wir 0.4\nconst %w : f32[2]\nconst %w : f32[2]\n", "WIR506", 3, 7),
-    ("wir 0.4\nmutable %w : f32[2]\n", "WIR500", 2, 9),
-    ('wir 0.4\nextern "relu"\n', "WIR500", 2, 8),
-    ('wir 0.4\nextern "relu() -> ()" tags(randm)\n', "WIR503", 2, 28),
-    ("wir 0.4\nextern relu\n", "WIR500", 2, 8),
-    ("wir 0.4\nkernel cuda @k\n", "WIR503", 2, 8),
-    ('wir 0.4\nkernel cpp @k entry "k" (read f33 x) {{{\n}}}\n', "WIR503", 2, 31),
-    ('wir 0.4\nkernel cpp @k entry "k" () {{{\nint x;\n', "WIR504", 2, 28),
-    ('wir 0.4\nkernel cpp @k entry "k" () {{{{\nint x;\n}}}\n', "WIR504", 2, 28),
-    ('wir 0.4\nkernel cpp @k entry "k" ()\n', "WIR500", 2, 27),
-    ('wir 0.4\nkernel cpp @k entry "k\n', "WIR502", 2, 21),
-    ('wir 0.4\nkernel cpp @k entry "\\q" () {{{\n}}}\n', "WIR502", 2, 21),
-    ('wir 0.4\nkernel cpp @k entry "\\U00110000" () {{{\n}}}\n', "WIR502", 2, 21),
-    ("wir 0.4\nfunc main() {\n}\n", "WIR500", 2, 6),
-    ("wir 0.4\nfunc @main() {\n", "WIR500", 3, 1),
-    ("wir 0.4\nfunc @main() { return\n}\n", "WIR500", 2, 16),
-    ("wir 0.4\nfunc @main(%x: f32[2], %x: f32[2]) {\n}\n", "WIR506", 2, 24),
-    ("wir 0.4\nfunc @main() captures(s0) {\n}\n", "WIR551", 2, 23),
-    ("wir 0.4\nconst %w : f32[2]\nfunc @main(%w: f32[2]) {\n}\n", "WIR506", 3, 12),
-    ("wir 0.4\nprovenance\n  #1 nodes(relu)\n", "WIR500", 3, 12),
-    ('wir 0.4\nprovenance\n  #1 nodes("a")\n  #1 nodes("b")\n', "WIR506", 4, 3),
-    ('wir 0.4\nprovenance\n  #1 frontend("a", "b")\n', "WIR500", 3, 18),
-    ("wir 0.4\nprovenance\nfunc @main() {\n}\n", "WIR500", 3, 1),
+    ("wir 0.5\nconst %w : f32[2]\nconst %w : f32[2]\n", "WIR506", 3, 7),
+    ("wir 0.5\nmutable %w : f32[2]\n", "WIR500", 2, 9),
+    ('wir 0.5\nextern "relu"\n', "WIR500", 2, 8),
+    ('wir 0.5\nextern "relu() -> ()" tags(randm)\n', "WIR503", 2, 28),
+    ("wir 0.5\nextern relu\n", "WIR500", 2, 8),
+    ("wir 0.5\nkernel cuda @k\n", "WIR503", 2, 8),
+    ('wir 0.5\nkernel cpp @k entry "k" (read f33 x) {{{\n}}}\n', "WIR503", 2, 31),
+    ('wir 0.5\nkernel cpp @k entry "k" () {{{\nint x;\n', "WIR504", 2, 28),
+    ('wir 0.5\nkernel cpp @k entry "k" () {{{{\nint x;\n}}}\n', "WIR504", 2, 28),
+    ('wir 0.5\nkernel cpp @k entry "k" ()\n', "WIR500", 2, 27),
+    ('wir 0.5\nkernel cpp @k entry "k\n', "WIR502", 2, 21),
+    ('wir 0.5\nkernel cpp @k entry "\\q" () {{{\n}}}\n', "WIR502", 2, 21),
+    ('wir 0.5\nkernel cpp @k entry "\\U00110000" () {{{\n}}}\n', "WIR502", 2, 21),
+    ("wir 0.5\nfunc main() {\n}\n", "WIR500", 2, 6),
+    ("wir 0.5\nfunc @main() {\n", "WIR500", 3, 1),
+    ("wir 0.5\nfunc @main() { return\n}\n", "WIR500", 2, 16),
+    ("wir 0.5\nfunc @main(%x: f32[2], %x: f32[2]) {\n}\n", "WIR506", 2, 24),
+    ("wir 0.5\nfunc @main() captures(s0) {\n}\n", "WIR551", 2, 23),
+    ("wir 0.5\nconst %w : f32[2]\nfunc @main(%w: f32[2]) {\n}\n", "WIR506", 3, 12),
+    ("wir 0.5\nprovenance\n  #1 nodes(relu)\n", "WIR500", 3, 12),
+    ('wir 0.5\nprovenance\n  #1 nodes("a")\n  #1 nodes("b")\n', "WIR506", 4, 3),
+    ('wir 0.5\nprovenance\n  #1 frontend("a", "b")\n', "WIR500", 3, 18),
+    ("wir 0.5\nprovenance\nfunc @main() {\n}\n", "WIR500", 3, 1),
 ]
 
 REFUSED_OPS = [
@@ -143,7 +143,7 @@ def _refused(text: str, code: str, line: int, column: int | None) -> None:
 
 def test_whole_message() -> None:
     with pytest.raises(ParseError) as caught:
-        parse_program("wir 0.4\nfunc @main(%x: f32[8]) {\n  fre %x\n}\n")
+        parse_program("wir 0.5\nfunc @main(%x: f32[8]) {\n  fre %x\n}\n")
     assert str(caught.value) == (
         "[WIR503] line 3, column 3: unknown op `fre`\n    fre %x\n    ^\n  hint: did you mean `free`?"
     )
@@ -160,5 +160,5 @@ def test_long_lines_are_cut() -> None:
 def test_place_behind_a_source_block() -> None:
     block = 'kernel cpp @k entry "k" () {{{\nline\n\nline\n}}}\n'
     with pytest.raises(ParseError) as caught:
-        parse_program(f"wir 0.4\n{block}{block.replace('@k', '@l')}func @main() {{\n  oops\n}}\n")
+        parse_program(f"wir 0.5\n{block}{block.replace('@k', '@l')}func @main() {{\n  oops\n}}\n")
     assert (caught.value.line, caught.value.column) == (13, 3)

@@ -78,7 +78,7 @@ def test_spelling(text: str, printed: str | None) -> None:
 def test_line_ends_of_other_systems() -> None:
     text = every_op()
     assert print_program(parse_program(text.split("kernel cpp")[0].replace("\n", "\r\n"))).startswith(
-        "wir 0.4"
+        "wir 0.5"
     )
 
 

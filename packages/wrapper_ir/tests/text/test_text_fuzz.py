@@ -158,7 +158,7 @@ def test_any_text(text: str) -> None:
 
 @given(st.lists(st.sampled_from(_TOKENS), max_size=30))
 def test_any_tokens(tokens: list[str]) -> None:
-    for head in ("wir 0.4\n", "wir 0.4\nfunc @main(%x: f32[2]) {\n"):
+    for head in ("wir 0.5\n", "wir 0.5\nfunc @main(%x: f32[2]) {\n"):
         _accepted_or_refused(parse_program, head + " ".join(tokens))
 
 
@@ -191,7 +191,7 @@ HOSTILE += [
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda t: repr(t[:6]))
 def test_hostile_text_takes_linear_time(text: str) -> None:
-    for head in ("", "wir 0.4\n", "wir 0.4\nfunc @main() {\n  launch @k(", "wir 0.4\nkernel cpp @k entry "):
+    for head in ("", "wir 0.5\n", "wir 0.5\nfunc @main() {\n  launch @k(", "wir 0.5\nkernel cpp @k entry "):
         for read in (parse_program, from_json):
             with contextlib.suppress(ParseError):  # blanks and comments are a program
                 read(head + text)

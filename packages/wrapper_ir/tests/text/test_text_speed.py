@@ -71,7 +71,7 @@ def test_hundred_thousand_ops() -> None:
 
 def test_import_is_light() -> None:
     code = (
-        "import sys, json, wrapper_ir; before = sorted(sys.modules); wrapper_ir.parse_program('wir 0.4');"
+        "import sys, json, wrapper_ir; before = sorted(sys.modules); wrapper_ir.parse_program('wir 0.5');"
         "wrapper_ir.to_json; print(json.dumps([before, sorted(sys.modules)]))"
     )
     process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -7,7 +7,7 @@ from wrapper_ir.analysis.aliasing import Aliasing
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target cpu
 
 const %w : f32[8]

@@ -7,7 +7,7 @@ import pytest
 from wrapper_ir import check, parse_program
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 
-_TEXT = """wir 0.4
+_TEXT = """wir 0.5
 target cpu
 
 extern "aten::addmm.out(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"

@@ -11,7 +11,7 @@ from wrapper_ir.json import from_json, to_json
 from wrapper_ir.verifier.insert_checks import insert_checks, missing_checks
 from wrapper_ir_passes.devices.move_device import MoveDevice
 
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target cpu
 
 symbol s0 : int backed [0, 64]
@@ -227,5 +227,5 @@ def test_congruences() -> None:
 
 
 def test_another_device_aligns_as_its_allocators_do() -> None:
-    text = "wir 0.4\ntarget cuda:0\n\nfunc @main() {\n  %s = alloc_storage 64 align(256)\n  free %s\n  return\n}\n"
+    text = "wir 0.5\ntarget cuda:0\n\nfunc @main() {\n  %s = alloc_storage 64 align(256)\n  free %s\n  return\n}\n"
     assert "align" not in print_program(MoveDevice(to="cpu").run(parse_program(text)))

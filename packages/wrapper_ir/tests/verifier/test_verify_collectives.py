@@ -7,7 +7,7 @@ import pytest
 from wrapper_ir import check, parse_program, print_program
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target cpu
 
 extern "lib::sum(Tensor x, str group_name) -> Tensor" tags(collective)

@@ -7,7 +7,7 @@ import pytest
 from wrapper_ir import check, parse_program, print_program
 from wrapper_ir.json import from_json, to_json
 
-_TEXT = """wir 0.4
+_TEXT = """wir 0.5
 target cpu
 
 symbol s0 : int backed [1, *]
@@ -62,7 +62,7 @@ def test_what_a_launch_may_share(name: str, given: tuple[str, str]) -> None:
 
 def test_two_outputs_in_one_place_of_an_input() -> None:
     """Each pair is valid alone, but not both: the second output is not a pair of the first."""
-    text = """wir 0.4
+    text = """wir 0.5
 target cpu
 
 kernel cpp @k entry "k" (read f32* src may_alias(a, b), write f32* a, write f32* b) {{{
@@ -77,7 +77,7 @@ func @main(%x: f32[16], %y: f32[16]) {
 
 
 def test_what_may_overlap_may_be_read_after_the_kernel_wrote_it() -> None:
-    text = """wir 0.4
+    text = """wir 0.5
 target cpu
 
 kernel cpp @k entry "k" (write f32* a, write f32* b, read f32* whole may_overlap(a, b)) {{{

@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent / "invalid"
 FILES = sorted(FOLDER.glob("*.wir"))
 _CODE = re.compile(r"# (WIR\d{3})")
 
-VALID = """wir 0.4
+VALID = """wir 0.5
 target cpu
 
 symbol s0 : int backed [2, 8]
@@ -157,7 +157,7 @@ def test_every_finding_is_reported_at_once() -> None:
     assert [d.code for d in check(parse_program(text))] == ["WIR066", "WIR067"]
 
 
-_RELOCATED = """wir 0.4
+_RELOCATED = """wir 0.5
 target cpu
 
 kernel cpp @k entry "k" (read f32* src, write f32* dst) {{{
@@ -183,7 +183,7 @@ def test_a_tensor_has_its_old_storage_until_it_gets_another() -> None:
 
 
 def test_an_emptied_storage_may_be_filled_again() -> None:
-    text = """wir 0.4
+    text = """wir 0.5
 target cpu
 
 func @main(%x: f32[8], %y: f32[8], %none: f32[0]) {
@@ -205,7 +205,7 @@ func @main(%x: f32[8], %y: f32[8], %none: f32[0]) {
 
 
 def test_a_window_without_elements_holds_none_twice() -> None:
-    text = """wir 0.4
+    text = """wir 0.5
 target cpu
 
 func @main(%x: f32[8], %y: f32[5, 0]) {
@@ -222,7 +222,7 @@ func @main(%x: f32[8], %y: f32[5, 0]) {
 
 def test_a_loop_may_fill_a_buffer_row_by_row() -> None:
     """It reads its own writes; a kernel that writes some rows is declared to read the others."""
-    text = """wir 0.4
+    text = """wir 0.5
 target cpu
 
 kernel cpp @row entry "row" (readwrite f32* rows, read i64* i) {{{

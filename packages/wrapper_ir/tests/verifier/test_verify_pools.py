@@ -103,7 +103,7 @@ def test_slots_of_several_factors_are_compared_with_their_neighbours() -> None:
     assert count < 64 * 2 * 7
 
 
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target cpu
 
 symbol s0 : int backed [0, 1024]

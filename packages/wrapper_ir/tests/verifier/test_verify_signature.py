@@ -15,7 +15,7 @@ from wrapper_ir.expr import Int, Sym
 from wrapper_ir.verifier import SIGNATURE_RULES
 from wrapper_ir_tools.testing import random_artifact
 
-PROGRAM = parse_program("""wir 0.4
+PROGRAM = parse_program("""wir 0.5
 target cpu
 extern "aten::bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)" tags(random)
 extern "aten::relu(Tensor self) -> Tensor"

@@ -8,7 +8,7 @@ from wrapper_ir import parse_program, print_program
 from wrapper_ir.verifier import check
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees
 
-PARTS = """wir 0.4
+PARTS = """wir 0.5
 target cuda:0 arch "sm_90"
 kernel foreign @f runtime "r" (read f32* src, write f32* dst) {{{
 }}}
@@ -82,7 +82,7 @@ def test_what_several_streams_use_lasts_until_the_end() -> None:
     assert lines[lines.index("launch @f(%a, %c)") + 1] == "free %s"
 
 
-CALL = """wir 0.4
+CALL = """wir 0.5
 target cuda:0 arch "sm_90"
 kernel foreign @f runtime "r" (read f32* src, write f32* dst) {{{
 }}}
@@ -178,7 +178,7 @@ def test_an_event_that_a_callee_returns() -> None:
 
 
 def test_a_trip_of_a_loop_leaves_no_stream_behind() -> None:
-    text = """wir 0.4
+    text = """wir 0.5
 target cuda:0 arch "sm_90"
 kernel foreign @f runtime "r" (read f32* src, write f32* dst) {{{
 }}}

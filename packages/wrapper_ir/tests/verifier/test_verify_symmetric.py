@@ -166,7 +166,7 @@ func @main(%x: f32[16]) {
     "text", [ONE_AFTER_THE_OTHER, OTHER_IDS, LENT, REUSED, ARGUMENTS, IN_A_POOL, GIVEN_ON]
 )
 def test_valid(text: str) -> None:
-    program = parse_program(f"wir 0.4\ntarget cuda:0\n{text}")
+    program = parse_program(f"wir 0.5\ntarget cuda:0\n{text}")
     assert not check(program)
     assert parse_program(print_program(program)) == program
     assert from_json(to_json(program)) == program

@@ -10,7 +10,7 @@ from wrapper_ir.errors import LoweringError, NotSupportedError, WirError
 from wrapper_ir_lowering import lower
 from wrapper_ir_lowering.arguments import default_value
 
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target cpu
 
 symbol s9 : int unbacked

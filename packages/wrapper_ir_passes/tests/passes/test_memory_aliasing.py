@@ -25,7 +25,7 @@ from wrapper_ir_runtime.interp import InterpOptions, run
 PLAN = "plan-memory{slack=100}"  # slack, so that only aliasing separates storages
 PIPELINES = (PLAN, f"use-out-variants,split-storages,reuse-in-place,{PLAN}")
 INVALID = Path(__file__).parents[3] / "wrapper_ir" / "tests" / "verifier" / "invalid"
-GPU = """wir 0.4
+GPU = """wir 0.5
 target cuda:0 arch "sm_90"
 
 kernel foreign @f runtime "r" (read f32* src, write f32* dst) {{{

@@ -11,7 +11,7 @@ from wrapper_ir_passes import run_pipeline
 from wrapper_ir_passes.analysis.stats import program_stats
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target cuda:0
 
 symbol s0 : int backed [1, 64] hint 8

@@ -11,7 +11,7 @@ from wrapper_ir.errors import DebugWarning, PassError
 from wrapper_ir_passes import parse_pipeline, print_pipeline, run_pipeline
 from wrapper_ir_passes.debug.debug_values import DebugLevel, DebugValues
 
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target TARGET
 
 symbol s0 : int backed [2, 64]

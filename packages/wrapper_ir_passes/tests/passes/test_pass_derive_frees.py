@@ -10,7 +10,7 @@ from wrapper_ir import check, parse_program, print_program
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees, strip_frees
 from wrapper_ir_tools.testing import RandomOptions, random_program
 
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target cpu
 
 extern "aten::relu(Tensor self) -> Tensor"
@@ -163,7 +163,7 @@ def test_frees(case: str) -> None:
     assert print_program(strip_frees(derived)) == bare
 
 
-STREAMS = """wir 0.4
+STREAMS = """wir 0.5
 target cuda:0 arch "sm_90"
 
 extern "aten::reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)" tags(may_alias)

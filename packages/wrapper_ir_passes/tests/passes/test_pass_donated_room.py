@@ -14,7 +14,7 @@ from wrapper_ir_passes.memory.plan_memory import PlanMemory
 from wrapper_ir_passes.translation import compare
 from wrapper_ir_tools.testing import random_program
 
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target cpu
 
 extern "aten::add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"

@@ -286,7 +286,7 @@ def test_sizes_that_only_the_callee_knows_stay_there() -> None:
 
 def test_captured_functions_allocate_their_own() -> None:
     """Replays need their memory at the addresses of the capture."""
-    text = """wir 0.4
+    text = """wir 0.5
 target cuda:0 arch "sm_90"
 
 kernel foreign @k runtime "r" (read f32* src, write f32* dst) {{{

@@ -8,7 +8,7 @@ from wrapper_ir import check, ir, parse_program, print_program, verify
 from wrapper_ir.verifier.insert_checks import insert_checks, missing_checks
 from wrapper_ir_passes import run_pipeline
 
-_HEAD = """wir 0.4
+_HEAD = """wir 0.5
 target cpu
 
 symbol s0 : int backed [2, 64]
@@ -149,7 +149,7 @@ def test_runs_as_a_pass() -> None:
     assert _assertions(run_pipeline(_program(lines), "insert-checks")) == expected
 
 
-_CALLEE = """wir 0.4
+_CALLEE = """wir 0.5
 target cpu
 
 symbol s0 : int backed [4, 64]
@@ -190,7 +190,7 @@ def test_callees() -> None:
     ]
 
 
-_ENDED = """wir 0.4
+_ENDED = """wir 0.5
 target cpu
 
 symbol u0 : int unbacked [0, 64]
@@ -222,7 +222,7 @@ def test_what_has_ended_is_not_looked_at() -> None:
 
 
 def test_a_parameter_that_ends_before_its_size_is_defined() -> None:
-    program = parse_program("""wir 0.4
+    program = parse_program("""wir 0.5
 target cpu
 
 symbol u0 : int unbacked [0, 64]
@@ -245,7 +245,7 @@ func @f(%a: f32[u0], %k: i64[]) {
 
 
 def test_nothing_is_read_of_a_tensor_that_is_empty_within_its_ranges() -> None:
-    text = """wir 0.4
+    text = """wir 0.5
 target cpu
 
 symbol s0 : int backed [8, 9]
@@ -269,7 +269,7 @@ func @main(%x: f32[s0]) {
 
 def test_that_a_tensor_is_empty_that_nothing_has_written_is_checked_where_a_run_tells() -> None:
     """A compiler that relies on a guard of its caller omits the kernel that would write it."""
-    text = """wir 0.4
+    text = """wir 0.5
 target cpu
 
 symbol s0 : int backed [0, *]
@@ -291,7 +291,7 @@ func @main(%x: f32[s0]) {
 
 
 def test_a_view_that_may_be_empty_excuses_no_other_read_of_its_storage() -> None:
-    program = parse_program("""wir 0.4
+    program = parse_program("""wir 0.5
 target cpu
 
 symbol s0 : int backed [0, *]
@@ -314,7 +314,7 @@ func @main(%x: f32[s0]) {
 
 def test_what_one_fact_proves_is_found_among_many() -> None:
     """Two facts of many terms come first; a search in depth would spend its steps on them."""
-    program = parse_program("""wir 0.4
+    program = parse_program("""wir 0.5
 target cpu
 
 symbol s0 : int backed [2, *] hint 4

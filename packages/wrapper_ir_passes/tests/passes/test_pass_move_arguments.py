@@ -13,7 +13,7 @@ from wrapper_ir_passes.cleanup.move_arguments import move_arguments
 from wrapper_ir_passes.translation import compare
 from wrapper_ir_tools.testing import RandomOptions, random_program
 
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target cpu
 
 extern "aten::relu(Tensor self) -> Tensor"

@@ -26,7 +26,7 @@ def k(x, y, n, XBLOCK): pass
 }}}
 """
 
-WHOLE = f"""wir 0.4
+WHOLE = f"""wir 0.5
 target cuda:0 arch "sm_90"
 
 symbol s0 : int backed
@@ -113,7 +113,7 @@ def test_another_type() -> None:
 
 
 def test_what_is_elsewhere_stays() -> None:
-    text = """wir 0.4
+    text = """wir 0.5
 target cpu
 
 func @main(%x: f32[8] @cuda:0, %y: f32[8] @cuda:1, %z: f32[8]) {
@@ -256,7 +256,7 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str) -> None:
     target, body, options, code, words = REFUSED[name]
-    program = parse_program(f"wir 0.4\n{target}{body}")
+    program = parse_program(f"wir 0.5\n{target}{body}")
     assert check(program) == (), "\n".join(map(str, check(program)))
     with pytest.raises(PassError) as caught:
         run_pipeline(program, f"move-device{{{options}}}")
@@ -273,29 +273,29 @@ INDEX = [n for n, (target, body, *_) in REFUSED.items() if target == CUDA and bo
 @pytest.mark.parametrize("name", INDEX)
 def test_what_one_type_has_goes_to_another_index_of_it(name: str) -> None:
     target, body, *_ = REFUSED[name]
-    text = moved(f"wir 0.4\n{target}{body}", "move-device{to=cuda:5}")
+    text = moved(f"wir 0.5\n{target}{body}", "move-device{to=cuda:5}")
     assert "cuda:0" not in text
     assert "cuda:5" in text
 
 
 def test_operators_of_libraries_if_told_so() -> None:
-    text = f"wir 0.4\n{CUDA}{calls('mine::relu')}"
+    text = f"wir 0.5\n{CUDA}{calls('mine::relu')}"
     assert "target cpu" in moved(text, "move-device{to=cpu,libraries=true}")
     with pytest.raises(PassError, match="exists for cuda only"):
-        moved(f"wir 0.4\n{CUDA}{calls('aten::_cudnn_rnn')}", "move-device{to=cpu,libraries=true}")
+        moved(f"wir 0.5\n{CUDA}{calls('aten::_cudnn_rnn')}", "move-device{to=cpu,libraries=true}")
 
 
 def test_what_is_not_moved_is_not_asked() -> None:
     """C++ kernels and operators of the CPU stay where they are."""
     text = (
-        f'wir 0.4\n{CUDA}{_CPP}extern "mkldnn::_linear_pointwise(Tensor self) -> Tensor"\n'
+        f'wir 0.5\n{CUDA}{_CPP}extern "mkldnn::_linear_pointwise(Tensor self) -> Tensor"\n'
         "func @main(%x: f32[8] @cpu, %y: f32[8] @cpu, %z: f32[8]) {\n  launch @k(%x, %y, 8)\n"
         "  %r = call mkldnn::_linear_pointwise(%y) : f32[8] @cpu\n  return %r, %z\n}\n"
     )
     assert "%z: f32[8]" in moved(text, "move-device{to=xpu:0}")
 
 
-RANDOM = """wir 0.4
+RANDOM = """wir 0.5
 target cuda:0 arch "sm_90"
 
 extern "aten::bernoulli(Tensor self, *, Generator? generator=None) -> Tensor" tags(random)

@@ -14,7 +14,7 @@ from wrapper_ir.artifact.packing import original_data
 from wrapper_ir_passes import run_on_artifact, run_pipeline
 from wrapper_ir_passes.packing.pack_constants import PACKED_FOR
 
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target cpu
 
 symbol s0 : int backed [2, 64] hint 8

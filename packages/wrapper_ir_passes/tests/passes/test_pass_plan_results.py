@@ -12,7 +12,7 @@ from wrapper_ir_passes.analysis.stats import program_stats
 from wrapper_ir_passes.memory.plan_memory import PlanMemory
 from wrapper_ir_tools.testing import random_program
 
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target cpu
 
 extern "aten::relu(Tensor self) -> Tensor"

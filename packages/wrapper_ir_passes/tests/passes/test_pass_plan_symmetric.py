@@ -8,7 +8,7 @@ from wrapper_ir_passes import run_pipeline
 
 SUM = "symm_mem::one_shot_all_reduce"
 PUT = "my::put"
-HEAD = f"""wir 0.4
+HEAD = f"""wir 0.5
 target cuda:0
 
 extern "{SUM}(Tensor input, str reduce_op, str group_name) -> Tensor" tags(collective) symmetric(input)

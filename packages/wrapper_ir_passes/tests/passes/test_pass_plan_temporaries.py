@@ -14,7 +14,7 @@ from wrapper_ir_passes.analysis.stats import program_stats
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_tools.report import memory_report, report_json, report_text
 
-PROGRAM = """wir 0.4
+PROGRAM = """wir 0.5
 target cpu
 
 symbol s0 : int backed [1, 64] hint 2

@@ -12,7 +12,7 @@ from wrapper_ir_passes import run_pipeline
 from wrapper_ir_passes.collectives.register_buffers import RegisterBuffers
 from wrapper_ir_passes.collectives.registration_candidates import registration_totals
 
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target DEVICE
 
 symbol s0 : int backed [2, 64] hint 8

@@ -6,7 +6,7 @@ from wrapper_ir import check, parse_program, print_program
 from wrapper_ir.analysis.groups import groups_of
 from wrapper_ir_passes.collectives.rename_groups import rename_groups
 
-TEXT = """wir 0.4
+TEXT = """wir 0.5
 target cpu
 
 extern "lib::sum(Tensor x, str group_name) -> Tensor" tags(collective)
@@ -53,7 +53,7 @@ def test_names_are_exchanged_where_they_are_names_of_groups() -> None:
     assert rename_groups(renamed, {"0": "tp", "tp": "0"}) == program
 
 
-SYMMETRIC = """wir 0.4
+SYMMETRIC = """wir 0.5
 target cuda:0
 
 func @main() {

@@ -16,7 +16,7 @@ from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_passes.memory.reorder_for_memory import ReorderForMemory
 from wrapper_ir_tools.testing import random_program
 
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target cpu
 
 symbol s0 : int backed [2, 64] hint 8

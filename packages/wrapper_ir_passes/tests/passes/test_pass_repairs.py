@@ -10,7 +10,7 @@ from wrapper_ir.verifier import RULES
 from wrapper_ir_passes import PASSES, run_pipeline
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees
 
-HEAD = 'wir 0.4\ntarget cpu\n\nextern "aten::relu(Tensor self) -> Tensor"\n\nconst %w : f32[8]\n\n'
+HEAD = 'wir 0.5\ntarget cpu\n\nextern "aten::relu(Tensor self) -> Tensor"\n\nconst %w : f32[8]\n\n'
 RELU = "%t = call aten::relu(%x) : f32[8]"
 BROKEN = {
     "WIR060": f"{RELU}\n free %t\n %y = call aten::relu(%t) : f32[8]\n return %y",

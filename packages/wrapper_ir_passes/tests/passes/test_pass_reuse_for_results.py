@@ -14,7 +14,7 @@ from wrapper_ir_passes.memory.reuse_for_results import ReuseForResults
 from wrapper_ir_passes.translation import compare
 from wrapper_ir_tools.testing import random_program
 
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target cpu
 
 symbol s0 : int backed [2, 64] hint 8

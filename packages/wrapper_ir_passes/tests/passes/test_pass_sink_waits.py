@@ -7,7 +7,7 @@ import pytest
 from wrapper_ir import parse_program, print_program
 from wrapper_ir_passes import run_pipeline
 
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target cpu
 
 extern "_c10d_functional::all_reduce_(Tensor(a!) input, str reduce_op, str group_name) -> Tensor(a!)" tags(collective)

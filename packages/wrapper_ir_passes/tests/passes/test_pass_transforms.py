@@ -12,7 +12,7 @@ from wrapper_ir_passes import PASSES, describe_passes, parse_pipeline, print_pip
 from wrapper_ir_passes.translation import compare
 from wrapper_ir_tools.testing import RandomOptions, random_program
 
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target cpu
 
 """

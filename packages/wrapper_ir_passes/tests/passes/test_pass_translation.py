@@ -15,7 +15,7 @@ from wrapper_ir_passes import run_pipeline
 from wrapper_ir_passes.cleanup.derive_frees import derive_frees
 from wrapper_ir_passes.translation import compare
 
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target cpu
 
 mutable const %state : f32[8]

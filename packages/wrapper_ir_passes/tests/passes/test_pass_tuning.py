@@ -8,7 +8,7 @@ from wrapper_ir import ir, parse_program, print_program, verify
 from wrapper_ir_passes.tuning.apply_choices import with_choices
 from wrapper_ir_passes.tuning.tuning_programs import tuning_programs
 
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target cpu
 
 symbol s0 : int backed [2, 4096] hint 16

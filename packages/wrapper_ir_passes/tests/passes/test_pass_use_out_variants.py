@@ -14,7 +14,7 @@ from wrapper_ir_passes.memory.use_out_variants import UseOutVariants
 from wrapper_ir_passes.translation import compare
 from wrapper_ir_tools.testing import random_program
 
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target cpu
 
 symbol s0 : int backed [2, 64] hint 8
@@ -102,7 +102,7 @@ def test_random_programs(seed: int) -> None:
     assert check(derive_frees(changed)) == ()
 
 
-NATIVE = """wir 0.4
+NATIVE = """wir 0.5
 target cpu
 
 symbol s0 : int backed [2, 64] hint 8

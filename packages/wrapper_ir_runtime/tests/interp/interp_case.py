@@ -8,7 +8,7 @@ from wrapper_ir import ir, parse_program
 from wrapper_ir.artifact import Artifact, TensorData, bare_artifact
 from wrapper_ir_runtime.interp import InterpOptions
 
-HEADER = """wir 0.4
+HEADER = """wir 0.5
 target cpu
 
 symbol s0 : int backed [0, *] hint 2

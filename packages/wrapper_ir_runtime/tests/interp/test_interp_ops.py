@@ -164,7 +164,7 @@ def test_wrong_arguments() -> None:
 
 def test_inputs_that_no_library_can_hold_are_refused() -> None:
     program = parse_program(
-        "wir 0.4\ntarget cpu\nsymbol n : int backed\nfunc @main(%x: f32[n, 8]) {\n  return\n}\n"
+        "wir 0.5\ntarget cpu\nsymbol n : int backed\nfunc @main(%x: f32[n, 8]) {\n  return\n}\n"
     )
     with pytest.raises(ExpressionError, match=r"WIR408.*32\*n is 288000000000000000000"):
         example_inputs(program, ListMachine(), 0, {"n": 9 * 10**18})

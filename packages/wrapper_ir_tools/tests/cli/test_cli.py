@@ -17,7 +17,7 @@ from wrapper_ir.artifact import Artifact
 from wrapper_ir_tools.cli.main import main
 
 TEXT = """\
-wir 0.4
+wir 0.5
 target cpu
 
 symbol s0 : int backed [2, 1024] hint 8
@@ -80,7 +80,7 @@ def test_print_text_json_and_artifact(text: Path, artifact: Path, tmp_path: Path
     as_json = tmp_path / "p.json"
     as_json.write_text(wir("print", "--json", text).output)
     assert wir("print", as_json).output == TEXT
-    assert wir("print", "--head", "2", text).output == "wir 0.4\ntarget cpu\n"
+    assert wir("print", "--head", "2", text).output == "wir 0.5\ntarget cpu\n"
 
 
 def test_verify(text: Path, tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_unreadable_files(command: str, tmp_path: Path) -> None:
     assert process.exit_code == 2
     assert "WIR702" in process.output
     broken = tmp_path / "broken"
-    broken.write_text("wir 0.4\nfunc @main(%x: f99[8]) {\n}\n")
+    broken.write_text("wir 0.5\nfunc @main(%x: f99[8]) {\n}\n")
     process = wir(command, broken)
     assert process.exit_code == 2
     assert "WIR5" in process.output

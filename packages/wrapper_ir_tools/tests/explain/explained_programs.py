@@ -6,7 +6,7 @@ from wrapper_ir import parse_program
 from wrapper_ir.artifact import Artifact, bare_artifact
 from wrapper_ir_tools.explain import ExplainOptions, Explanation, explain_program
 
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target cpu
 
 const %w : f32[8]

@@ -65,7 +65,7 @@ def test_why_no_argument_fits() -> None:
     assert [p.reasons for p in result.in_place] == [("no argument has as many bytes",)]
 
 
-GPU = """wir 0.4
+GPU = """wir 0.5
 target cuda:0 arch "sm_90"
 
 extern "aten::relu(Tensor self) -> Tensor"

@@ -23,7 +23,7 @@ from wrapper_ir_tools.testing import random_program
 BROWSER = next((p for n in ("chromium", "chromium-browser", "google-chrome") if (p := shutil.which(n))), None)
 in_a_browser = pytest.mark.skipif(BROWSER is None, reason="needs chromium")
 
-TEXT = """wir 0.4
+TEXT = """wir 0.5
 target cpu
 
 kernel cpp @k entry "k" (read f32* src, write f32* dst) {{{

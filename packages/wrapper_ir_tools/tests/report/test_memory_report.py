@@ -41,7 +41,7 @@ from wrapper_ir_tools.testing import RandomOptions, random_program
 SCHEMA = Draft202012Validator(
     json.loads((files("wrapper_ir_tools") / "schema" / "memory.schema.json").read_text(encoding="utf-8"))
 )
-HEAD = """wir 0.4
+HEAD = """wir 0.5
 target cpu
 
 symbol s0 : int backed [2, 1024] hint 8

@@ -167,7 +167,7 @@ def test_memory_is_that_of_the_report() -> None:
 
 def test_what_memory_rests_on_is_said() -> None:
     text = (
-        "wir 0.4\ntarget cpu\nsymbol s : int backed [2, 8]\nfunc @main(%x: f32[s]) {\n  define s = "
+        "wir 0.5\ntarget cpu\nsymbol s : int backed [2, 8]\nfunc @main(%x: f32[s]) {\n  define s = "
         "size(%x, 0)\n  %y = alloc f32[s]\n  free %y.s\n  drop %x\n  return\n}\n"
     )
     notes = view_program(parse_program(text)).notes

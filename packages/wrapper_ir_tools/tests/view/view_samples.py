@@ -7,7 +7,7 @@ from pathlib import Path
 
 from wrapper_ir import ir, parse_program
 
-TEXT = """wir 0.4
+TEXT = """wir 0.5
 target cpu
 
 symbol n : int backed [2, 64] hint 8

@@ -53,7 +53,7 @@ class Form:
         )
 
 
-TEXT = Form("text", "0.4")
-PROGRAM_JSON = Form("JSON of a program", "0.4")
+TEXT = Form("text", "0.5")
+PROGRAM_JSON = Form("JSON of a program", "0.5")
 SIGNATURE_JSON = Form("JSON of a signature", "0.2")
 ARTIFACT = Form("an artifact", "0.2")
