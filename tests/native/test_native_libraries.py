@@ -220,6 +220,57 @@ def test_operators_return_lists(tmp_path: Path) -> None:
     torch.testing.assert_close(second, x[1:2])
 
 
+LAID_OUT = """
+extern "mine::twice(Tensor self) -> Tensor"
+
+func @main(%x: f32[3, 4]) {
+  %y = call mine::twice(%x) : f32[3, 4]{STRIDES}
+  return %y
+}
+"""
+
+
+def test_a_result_is_copied_to_the_declared_layout(tmp_path: Path) -> None:
+    """Operators need not choose torch's strides."""
+    source = OperatorSource(text=TWICE, schemas=("mine::twice(Tensor self) -> Tensor",))
+    artifact = artifact_of_text(LAID_OUT.replace("STRIDES", "1, 3"))
+    program = build_native(artifact, tmp_path, operators=(source,), opt_level=1)
+    x = torch.randn(3, 4)
+    for _ in range(2):
+        [result] = program([x])
+        torch.testing.assert_close(result, 2 * x)
+        assert result is not None
+        assert result.stride() == (1, 3)
+
+
+def test_a_layout_whose_elements_share_memory_is_refused(tmp_path: Path) -> None:
+    source = OperatorSource(text=TWICE, schemas=("mine::twice(Tensor self) -> Tensor",))
+    artifact = artifact_of_text(LAID_OUT.replace("STRIDES", "0, 1"))
+    program = build_native(artifact, tmp_path, operators=(source,), opt_level=1)
+    with pytest.raises(RuntimeError, match=r"WIR921.*strides \[0, 1\]"):
+        program([torch.randn(3, 4)])
+
+
+OFFSET = """
+symbol start : int backed
+
+func @main(%x: f32[4]) {
+  define start = offset(%x)
+  assert start == NUMBER "the storage offset of input x is not what the model was captured for"
+  %y = view %x + 8 : f32[2]
+  return %y
+}
+"""
+
+
+def test_an_input_with_a_storage_offset_is_refused() -> None:
+    """Tensors of DLPack have no storage."""
+    options = CppOptions(runtime="native")
+    with pytest.raises(EmitError, match=r"CPP503.*the storage offset of input x .* begin their storages"):
+        cpp_wrapper.emit(artifact_of_text(OFFSET.replace("NUMBER", "5")), options=options)
+    cpp_wrapper.emit(artifact_of_text(OFFSET.replace("NUMBER", "0")), options=options)
+
+
 def test_an_operator_with_another_schema_is_refused() -> None:
     source = OperatorSource(text=TWICE, schemas=("mine::twice(Tensor self, int n) -> Tensor",))
     with pytest.raises(EmitError, match=r"(?s)CPP502.*mine::twice.*declare both alike"):

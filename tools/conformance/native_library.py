@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils import _pytree as pytree
@@ -50,6 +51,9 @@ def _plain(tensor: Tensor) -> Tensor:
 
 
 def _tensor(value: Any) -> Any:
+    if isinstance(value, np.ndarray) and value.dtype.kind == "V":  # of ml_dtypes, which numpy does not export
+        bits = from_dlpack(value.view(f"u{value.itemsize}"))
+        return bits.view(getattr(torch, value.dtype.name)).clone()
     return from_dlpack(value).clone() if hasattr(value, "__dlpack__") else value
 
 

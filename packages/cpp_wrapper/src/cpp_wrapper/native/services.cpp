@@ -65,6 +65,36 @@ void add_whole(Tensor& made, Tensor first, Tensor second, int32_t dtype) {
   made = sum.release();
 }
 
+namespace {
+/// Returns whether two elements of a layout may share memory.
+bool may_share_elements(int64_t rank, const int64_t* sizes, const int64_t* strides) {
+  for (int64_t i = 0; i < rank; ++i) {
+    Int inner = 0;  // the last element of the dimensions with smaller strides
+    for (int64_t j = 0; j < rank; ++j) {
+      if (j != i && sizes[j] > 1 && strides[j] <= strides[i]) inner = inner + Int(sizes[j] - 1) * Int(strides[j]);
+    }
+    if (sizes[i] > 1 && raw(inner) >= strides[i]) return true;
+  }
+  return false;
+}
+}  // namespace
+
+bool lay_out(Tensor& result, Ints sizes, Ints strides) {
+  const int64_t *want = ints(sizes), *steps = ints(strides);
+  // No view and no caller sees the memory of a fresh result: a copy means the same.
+  const bool is_own = result->storage->free == free_own || Targets::owns(result);
+  if (!is_own || result->storage->users != 1 || result->rank != static_cast<int64_t>(sizes.size())) return false;
+  for (int64_t i = 0; i < result->rank; ++i) {
+    if (want[i] != result->sizes()[i] || steps[i] < 0) return false;
+  }
+  if (may_share_elements(result->rank, want, steps)) return false;
+  Owned made(new_tensor(result->rank, want, steps, result->dtype));
+  copy_into(made.get(), result);
+  drop(result);
+  result = made.release();
+  return true;
+}
+
 void resize(Tensor target, Int nbytes) {
   Storage* storage = target->storage;
   if (Targets::owns(target)) Targets::release(target);

@@ -18,6 +18,7 @@ from cpp_wrapper.runtime_build import NATIVE_RUNTIME
 from cpp_wrapper.sources.shims import c_signature
 from cpp_wrapper.sources.texts import native_texts
 from wrapper_ir import ir
+from wrapper_ir.expr import Number, evaluate
 from wrapper_ir.ir import parse_schema
 from wrapper_ir_lowering import Plan, steps
 
@@ -118,6 +119,28 @@ def require_operators(plan: Plan, table: Mapping[str, NativeOperator], rewritten
             f"the native runtime lacks {len(missing)} of the program's operators: {names}",
             "give C++ sources of them in CppOptions.operators, or build for torch (runtime='torch')",
         )
+
+
+def require_offsets(plan: Plan) -> None:
+    """Raises EmitError CPP503 for a program that no call can satisfy: it expects an input with an offset in
+    its storage. Inputs of native libraries begin at their first element.
+    """
+    inputs = {param.value for param in plan.program.main.params}
+    offsets: dict[str, Number] = {}
+    for step in plan.main.steps:
+        match step:
+            case steps.Define(symbol=symbol, expr=ir.OffsetOf(value)) if value in inputs:
+                offsets[symbol] = 0
+            case steps.CheckCondition(condition=condition, message=message):
+                symbols = condition.free_symbols
+                if symbols and symbols <= offsets.keys() and not evaluate(condition, offsets):
+                    raise EmitError(
+                        "CPP503",
+                        f"{message}: inputs of native libraries begin their storages ({condition})",
+                        "capture the model with such inputs, or build for torch (runtime='torch')",
+                    )
+            case _:
+                pass
 
 
 def _require_schema(declared: ir.OpSchema, own: ir.OpSchema) -> None:

@@ -43,7 +43,13 @@ from cpp_wrapper.sources.kernels import (
     levels_of,
 )
 from cpp_wrapper.sources.lines import line_origins
-from cpp_wrapper.sources.native import NativeOperator, operator_files, operators_with, require_operators
+from cpp_wrapper.sources.native import (
+    NativeOperator,
+    operator_files,
+    operators_with,
+    require_offsets,
+    require_operators,
+)
 from cpp_wrapper.sources.operator_levels import (
     FamilyUnit,
     OperatorLevel,
@@ -170,11 +176,14 @@ _TORCH_HEADERS = ("matrices.h", "python.h", "capture.h", "graphs.h", "driver.h")
 
 
 def _check_native(plan: Plan, table: Mapping[str, NativeOperator]) -> None:
-    """Raises EmitError for what the native runtime lacks: CPP502 for operators, CPP503 for devices."""
+    """Raises EmitError for what the native runtime lacks: CPP502 for operators, CPP503 for devices and
+    inputs.
+    """
     target = plan.program.target.device
     if target != ir.CPU:
         raise EmitError("CPP503", f"the native runtime has no {target}", "build for torch (runtime='torch')")
     require_operators(plan, table, NATIVE_EXACT)
+    require_offsets(plan)
 
 
 def _vector_functions(units: Sequence[KernelUnit]) -> tuple[FamilyUnit, ...]:

@@ -230,6 +230,9 @@ void make_dense(Tensor& made, Tensor source);
 void stack_tensors(Tensor& made, const Tensor* parts, size_t count);
 /// Returns whether no element is a NaN or an infinity.
 bool is_finite(Tensor given);
+/// Replaces an operator's result by a copy with the layout that the program declares. Returns false for tensors that share
+/// memory, and always over torch, whose operators have the layout themselves.
+bool lay_out(Tensor& result, Ints sizes, Ints strides);
 /// Releases memory of process groups.
 void release_shared() noexcept;
 

@@ -152,6 +152,8 @@ bool is_finite(Tensor given) {
   return item_bool(found[1]);
 }
 
+bool lay_out(Tensor&, Ints, Ints) { return false; }
+
 bool is_negated(Tensor given) {
   uint64_t stack[] = {tensor(given)};
   ok(torch_call_dispatcher("aten::is_neg", "", stack, aoti_torch_abi_version()), "is_neg");

@@ -283,8 +283,9 @@ void expect_number(Tensor given, const char* name, const char* kind, int32_t dty
   }
 }
 
-void check_layout(Tensor given, Ints sizes, Ints strides, const char* name, const char* message) {
+void check_layout(Tensor& given, Ints sizes, Ints strides, const char* name, const char* message) {
   if (has_layout(Dims(given), sizes, strides)) [[likely]] return;
+  if (lay_out(given, sizes, strides)) return;
   fail_text("WIR921", {name, ": expected sizes [", number_list(ints(sizes), sizes.size()), "] and strides [",
                        number_list(ints(strides), strides.size()), "], got ", tensor_text(given), note(message)});
 }

@@ -144,7 +144,7 @@ void expect_tensor(Tensor given, const char* name, const char* text, int32_t dty
 void expect_tensor(Tensor given, const char* name, const char* text, int32_t dtype, Ints sizes, Ints strides, Gpu gpu,
                    bool or_cpu = false);
 void expect_number(Tensor given, const char* name, const char* kind, int32_t dtype);
-void check_layout(Tensor tensor, Ints sizes, Ints strides, const char* name, const char* message);
+void check_layout(Tensor& tensor, Ints sizes, Ints strides, const char* name, const char* message);
 /// Fails unless an operator's result is a strided tensor of this dtype on the CPU, within its storage.
 void check_result(Tensor tensor, int32_t dtype, const char* name);
 /// Fails if an operator's result shares the storage of an operand although its schema declares it as new.
