@@ -27,9 +27,13 @@ FAMILIES = {
     "reductions": ("sum", "mean", "var_mean", "var"),
     "factorizations": ("linalg.qr", "linalg.lu", "linalg.lu_factor", "linalg.cholesky", "linalg.det", "linalg.slogdet", "geqrf", "ormqr", "lu_unpack", "linalg.householder_product"),
     "solvers": ("linalg.inv_ex", "linalg.solve_ex", "linalg.lu_solve", "linalg.solve_triangular", "triangular_solve", "cholesky_solve", "cholesky_inverse"),
+    "searching": ("searchsorted", "bucketize"),
+    "histograms": ("histc", "histogram", "histogramdd", "bincount"),
+    "distances": ("cdist", "nn.functional.pdist"),
     "spectra": (),
     "random": (),
     "lists": ("split", "split_with_sizes", "chunk", "unsafe_chunk", "tensor_split", "unbind", "unbind_copy", "unsafe_split"),
+    "distributions": (),
 }  # fmt: skip
 """Operators of the database that call those of a family."""
 NOT_DONE = (

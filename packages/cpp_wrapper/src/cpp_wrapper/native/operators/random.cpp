@@ -1,104 +1,16 @@
 // Random numbers equal to those of torch's CPU generator: a Mersenne twister, and the same draws for each element.
 #include "random.h"
 
-#include "layouts.h"
-
-#include <mutex>
-#include <numeric>
-#include <random>
-
 namespace wir {
-namespace {
-
-constexpr uint64_t kFirstSeed = 67280421310721;
-constexpr double kPi = 3.14159265358979323846;
-constexpr uint64_t kWideRange = uint64_t{1} << 28;  // from which on 64 bits are drawn
-
-/// State of the generator; one call at a time draws from it.
-class Generator {
- public:
-  void seed(uint64_t value) {
-    engine_.seed(static_cast<uint32_t>(value));
-    has_normal_ = false;
-  }
-  uint32_t draw() { return static_cast<uint32_t>(engine_()); }
-  uint64_t draw_wide() {
-    const uint64_t high = draw();
-    return high << 32 | draw();
-  }
-  /// A number in [0, 1): of 53 bits for f64, of 24 for all others.
-  template <class T> double uniform() {
-    if constexpr (std::is_same_v<T, double>) {
-      return std::ldexp(static_cast<double>(draw_wide() & ((uint64_t{1} << 53) - 1)), -53);
-    } else {
-      constexpr int kDigits = 24;
-      return std::ldexp(static_cast<double>(draw() & ((1u << kDigits) - 1)), -kDigits);
-    }
-  }
-  /// A normal number; numbers are drawn in pairs.
-  double normal() {
-    if (has_normal_) {
-      has_normal_ = false;
-      return normal_;
-    }
-    const double first = uniform<double>(), second = uniform<double>();
-    const double radius = std::sqrt(-2 * std::log1p(-second)), angle = 2 * kPi * first;
-    normal_ = radius * std::sin(angle);
-    has_normal_ = true;
-    return radius * std::cos(angle);
-  }
-
-  std::mutex mutex;
-
- private:
-  std::mt19937 engine_{static_cast<uint32_t>(kFirstSeed)};
-  bool has_normal_ = false;
-  double normal_ = 0;
-};
 
 Generator& generator() {
   static Generator shared;
   return shared;
 }
-using Lock = std::lock_guard<std::mutex>;
 
-/// Returns a view whose row-major order is the order of the elements in memory.
-Owned in_memory_order(Tensor tensor) {
-  Sizes dims(static_cast<size_t>(tensor->rank)), sizes, strides;
-  std::iota(dims.begin(), dims.end(), 0);
-  const int64_t* given = tensor->strides();
-  std::stable_sort(dims.begin(), dims.end(), [&](int64_t a, int64_t b) { return given[a] > given[b]; });
-  for (const int64_t dim : dims) {
-    sizes.push_back(tensor->sizes()[dim]);
-    strides.push_back(given[dim]);
-  }
-  return view_of(tensor, sizes, strides);
-}
+namespace {
 
-/// Sets each element to `draw()`, in the order of memory.
-template <class T, class Draw> void fill(Tensor tensor, const Draw& draw) {
-  const Owned ordered = in_memory_order(tensor);
-  Loop(sizes_of(ordered.get()), {ordered.get()}).run([&](unsigned char* const* at, const int64_t* steps, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) *reinterpret_cast<T*>(at[0] + i * steps[0]) = converted<T>(draw());
-  });
-}
-
-void fill_uniform(Tensor tensor, double from, double to, const char* name) {
-  if (!(from <= to)) fail_operator(name, "the range is empty");
-  const Lock lock(generator().mutex);
-  floats(tensor->dtype, name, [&]<class T>() {
-    fill<T>(tensor, [&] {
-      const double drawn = generator().uniform<T>();
-      if constexpr (std::is_same_v<T, double>) {
-        return drawn * (to - from) + from;
-      } else {
-        const auto low = static_cast<float>(converted<T>(from)), high = static_cast<float>(converted<T>(to));
-        const T value = converted<T>(static_cast<float>(drawn) * (high - low) + low);
-        return converted<float>(value) == high ? converted<T>(low) : value;
-      }
-    });
-  });
-}
+constexpr uint64_t kWideRange = uint64_t{1} << 28;  // from which on 64 bits are drawn
 
 /// Makes 16 normal numbers of as many uniform ones.
 template <class T> void make_normal(T* items, T mean, T deviation) {
@@ -136,6 +48,41 @@ template <class T> void fill_small_normal(T* items, int64_t count, double mean, 
   if (count % kBlock != 0) draw_block(items + count - kBlock);
 }
 
+Owned created(const int64_t* size, int64_t rank, const int32_t* dtype, int32_t otherwise) {
+  return empty(Sizes(size, size + rank), dtype != nullptr ? *dtype : otherwise);
+}
+
+}  // namespace
+
+Owned in_memory_order(Tensor tensor) {
+  Sizes dims(static_cast<size_t>(tensor->rank)), sizes, strides;
+  std::iota(dims.begin(), dims.end(), 0);
+  const int64_t* given = tensor->strides();
+  std::stable_sort(dims.begin(), dims.end(), [&](int64_t a, int64_t b) { return given[a] > given[b]; });
+  for (const int64_t dim : dims) {
+    sizes.push_back(tensor->sizes()[dim]);
+    strides.push_back(given[dim]);
+  }
+  return view_of(tensor, sizes, strides);
+}
+
+void fill_uniform(Tensor tensor, double from, double to, const char* name) {
+  if (!(from <= to)) fail_operator(name, "the range is empty");
+  const Lock lock(generator().mutex);
+  floats(tensor->dtype, name, [&]<class T>() {
+    fill<T>(tensor, [&] {
+      const double drawn = generator().uniform<T>();
+      if constexpr (std::is_same_v<T, double>) {
+        return drawn * (to - from) + from;
+      } else {
+        const auto low = static_cast<float>(from), high = static_cast<float>(to);
+        const T value = converted<T>(static_cast<float>(drawn) * (high - low) + low);
+        return converted<float>(value) == converted<float>(converted<T>(to)) ? converted<T>(from) : value;
+      }
+    });
+  });
+}
+
 void fill_normal(Tensor tensor, double mean, double deviation, const char* name) {
   if (!(deviation >= 0)) fail_operator(name, "the standard deviation is negative");
   const Lock lock(generator().mutex);
@@ -150,7 +97,6 @@ void fill_normal(Tensor tensor, double mean, double deviation, const char* name)
   });
 }
 
-/// Sets integers in [low, high).
 void fill_integers(Tensor tensor, int64_t low, int64_t high, const char* name) {
   if (low >= high) fail_operator(name, "the range is empty");
   const uint64_t range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
@@ -162,12 +108,6 @@ void fill_integers(Tensor tensor, int64_t low, int64_t high, const char* name) {
     });
   });
 }
-
-Owned created(const int64_t* size, int64_t rank, const int32_t* dtype, int32_t otherwise) {
-  return empty(Sizes(size, size + rank), dtype != nullptr ? *dtype : otherwise);
-}
-
-}  // namespace
 
 void set_random_seed(uint64_t seed) {
   const Lock lock(generator().mutex);
