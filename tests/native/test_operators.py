@@ -22,9 +22,9 @@ FAMILIES = {
     "fft": ("fft.fft", "fft.fft2", "fft.ifftn", "fft.rfft", "fft.rfftn", "fft.irfft", "fft.irfftn", "fft.hfft", "stft"),
     "unary": ("abs", "acos", "exp", "log1p", "sqrt", "tan", "angle", "conj_physical", "neg"),
     "binary": ("add", "sub", "mul", "div", "pow", "where", "gcd", "polar", "complex", "eq", "ne"),
-    "indexing": ("nn.functional.embedding", "index_put", "masked_scatter", "nonzero_static", "take_along_dim", "__getitem__"),
+    "indexing": ("nn.functional.embedding", "index_put", "masked_scatter", "nonzero", "nonzero_static", "_unsafe_masked_index", "_unsafe_masked_index_put_accumulate", "repeat_interleave", "take_along_dim", "__getitem__"),
     "scatters": ("gather", "index_select", "index_reduce", "scatter_reduce", "scatter_add"),
-    "reductions": ("sum", "mean", "var_mean", "var"),
+    "reductions": ("sum", "mean", "var_mean", "var", "hash_tensor"),
     "factorizations": ("linalg.qr", "linalg.lu", "linalg.lu_factor", "linalg.cholesky", "linalg.det", "linalg.slogdet", "geqrf", "ormqr", "lu_unpack", "linalg.householder_product"),
     "solvers": ("linalg.inv_ex", "linalg.solve_ex", "linalg.lu_solve", "linalg.solve_triangular", "triangular_solve", "cholesky_solve", "cholesky_inverse"),
     "searching": ("searchsorted", "bucketize"),
@@ -34,6 +34,8 @@ FAMILIES = {
     "random": (),
     "lists": ("split", "split_with_sizes", "chunk", "unsafe_chunk", "tensor_split", "unbind", "unbind_copy", "unsafe_split"),
     "distributions": (),
+    "segments": ("_segment_reduce",),
+    "uniques": ("unique", "unique_consecutive"),
 }  # fmt: skip
 """Operators of the database that call those of a family."""
 NOT_DONE = (

@@ -120,6 +120,64 @@ void write_indexed(Tensor self, const Tensor* const* indices, int64_t count, Ten
       });
 }
 
+/// Indices, each limited to the size of its dimension.
+class Limited {
+ public:
+  Limited(Tensor self, const Tensor* const* indices, int64_t count, const char* name) {
+    if (count > self->rank) fail_operator(name, "there are more indices than dimensions");
+    for (int64_t d = 0; d < count; ++d) {
+      if (indices[d] == nullptr) {
+        owned_.push_back(nullptr);
+        continue;
+      }
+      require_indices(*indices[d], name);
+      Owned made = empty(sizes_of(*indices[d]), kI64);
+      copy_into(made.get(), *indices[d]);
+      const int64_t size = self->sizes()[d], last = std::max<int64_t>(size - 1, -size);
+      int64_t* items = data_of<int64_t>(made.get());
+      for (int64_t i = 0; i < made->count; ++i) items[i] = std::clamp(items[i], -size, last);
+      owned_.push_back(std::move(made));
+    }
+    for (const Owned& one : owned_) handles_.push_back(one.get());
+    for (const Tensor& one : handles_) pointers_.push_back(one == nullptr ? nullptr : &one);
+  }
+  const Tensor* const* data() const { return pointers_.data(); }
+
+ private:
+  std::vector<Owned> owned_;
+  std::vector<Tensor> handles_;
+  std::vector<const Tensor*> pointers_;
+};
+
+/// Sets the elements whose flag is false to a number.
+void fill_unset(Tensor tensor, Tensor mask, double fill, const char* name) {
+  if (mask->dtype != kBool) fail_dtype(name, mask->dtype);
+  if (broadcast(sizes_of(tensor), sizes_of(mask), name) != sizes_of(tensor)) fail_operator(name, "the mask has more elements");
+  const int64_t size = element_size(tensor->dtype);
+  unsigned char value[sizeof(double) * 2];
+  const bool is_whole = !is_float(tensor->dtype) && !is_complex(tensor->dtype);
+  store_number(value, tensor->dtype, {fill, 0, is_whole ? converted<int64_t>(fill) : 0, is_whole, false});
+  Loop(sizes_of(tensor), {tensor, mask}).run([&](unsigned char* const* at, const int64_t* steps, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      if (*(at[1] + i * steps[1]) == 0) std::memcpy(at[0] + i * steps[0], value, static_cast<size_t>(size));
+    }
+  });
+}
+
+/// Scales a row so that its norm is at most `limit`.
+template <class T> void limit_norm(T* row, int64_t count, int64_t step, double limit, double p) {
+  using Wide = std::conditional_t<is_small_float<T>, float, T>;
+  double sum = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const double size = std::fabs(converted<double>(row[i * step]));
+    sum = std::isinf(p) ? std::max(sum, size) : sum + (p == 0 ? size != 0 : std::pow(size, p));
+  }
+  const auto norm = converted<Wide>(converted<T>(std::isinf(p) || p == 0 ? sum : std::pow(sum, 1 / p)));
+  if (!(norm > limit)) return;
+  const auto scale = converted<Wide>(converted<T>(limit / (static_cast<double>(norm) + 1e-7)));
+  for (int64_t i = 0; i < count; ++i) row[i * step] = converted<T>(converted<Wide>(row[i * step]) * scale);
+}
+
 }  // namespace
 }  // namespace wir
 
@@ -188,6 +246,93 @@ WIR_OPERATOR(nonzero_static)(Tensor self, int64_t size, int64_t fill_value, Tens
       data_of<int64_t>(made.get())[i * self->rank + d] = value;
     }
   }
+  *ret0 = made.release();
+  return 0;
+}
+
+WIR_OPERATOR(nonzero)(Tensor self, Tensor* ret0) {
+  std::vector<Owned> found;
+  int64_t count = 0;
+  if (self->rank == 0) {
+    const Owned flag = contiguous(self, kBool);
+    count = *flag->data() != 0 ? 1 : 0;
+  } else {
+    found = positions_of(self);
+    count = found[0]->count;
+  }
+  Owned made = empty({count, self->rank}, {1, count}, kI64);  // torch's result is transposed
+  for (int64_t d = 0; d < self->rank; ++d) {
+    const int64_t* items = data_of<int64_t>(found[static_cast<size_t>(d)].get());
+    std::copy(items, items + count, data_of<int64_t>(made.get()) + d * count);
+  }
+  *ret0 = made.release();
+  return 0;
+}
+
+WIR_OPERATOR(repeat_interleave_Tensor)(Tensor repeats, int64_t* output_size, Tensor* ret0) {
+  constexpr const char* kName = "aten::repeat_interleave.Tensor";
+  if (repeats->dtype != kI64 && repeats->dtype != kI32) fail_dtype(kName, repeats->dtype);
+  if (repeats->rank != 1) fail_operator(kName, "the tensor does not have one dimension");
+  const Owned dense = contiguous(repeats, kI64);
+  const int64_t* counts = data_of<int64_t>(dense.get());
+  int64_t total = 0;
+  for (int64_t i = 0; i < dense->count; ++i) {
+    if (counts[i] < 0) fail_operator(kName, "a count is negative");
+    total += counts[i];
+  }
+  if (output_size != nullptr && *output_size != total) fail_operator(kName, "the counts do not give the output size");
+  Owned made = empty({total}, repeats->dtype);
+  int64_t next = 0;
+  for (int64_t i = 0; i < dense->count; ++i) {
+    for (int64_t k = 0; k < counts[i]; ++k, ++next) {
+      if (made->dtype == kI64) {
+        data_of<int64_t>(made.get())[next] = i;
+      } else {
+        data_of<int32_t>(made.get())[next] = static_cast<int32_t>(i);
+      }
+    }
+  }
+  *ret0 = made.release();
+  return 0;
+}
+
+WIR_OPERATOR(_unsafe_masked_index)(Tensor self, Tensor mask, const Tensor** indices, int64_t indices_len_, double fill,
+                                   Tensor* ret0) {
+  constexpr const char* kName = "aten::_unsafe_masked_index";
+  const Limited limited(self, indices, indices_len_, kName);
+  Owned made = read_indexed(self, limited.data(), indices_len_, kName);
+  fill_unset(made.get(), mask, fill, kName);
+  *ret0 = made.release();
+  return 0;
+}
+
+WIR_OPERATOR(_unsafe_masked_index_put_accumulate)(Tensor self, Tensor mask, const Tensor** indices, int64_t indices_len_,
+                                                  Tensor values, Tensor* ret0) {
+  constexpr const char* kName = "aten::_unsafe_masked_index_put_accumulate";
+  const Limited limited(self, indices, indices_len_, kName);
+  const Owned set = clone_like(values);
+  fill_unset(set.get(), mask, 0, kName);
+  Owned made = clone_like(self);
+  write_indexed(made.get(), limited.data(), indices_len_, set.get(), true, kName);
+  *ret0 = made.release();
+  return 0;
+}
+
+WIR_OPERATOR(embedding_renorm)(Tensor self, Tensor indices, double max_norm, double norm_type, Tensor* ret0) {
+  constexpr const char* kName = "aten::embedding_renorm";
+  if (self->rank != 2) fail_operator(kName, "the weight does not have two dimensions");
+  require_indices(indices, kName);
+  const Owned rows = contiguous(indices, kI64);
+  std::vector<int64_t> numbers(data_of<int64_t>(rows.get()), data_of<int64_t>(rows.get()) + rows->count);
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+  Owned made = clone_like(self);
+  floats(self->dtype, kName, [&]<class T>() {
+    for (const int64_t row : numbers) {
+      if (row < 0 || row >= self->sizes()[0]) fail_index(kName, row, self->sizes()[0]);
+      limit_norm(data_of<T>(made.get()) + row * made->strides()[0], made->sizes()[1], made->strides()[1], max_norm, norm_type);
+    }
+  });
   *ret0 = made.release();
   return 0;
 }

@@ -203,6 +203,14 @@ WIR_OPERATOR(normal_)(Tensor self, double mean, double std) {
   return 0;
 }
 
+WIR_OPERATOR(normal_float_float)(double mean, double std, const int64_t* size, int64_t size_len_, int32_t* dtype, int32_t*,
+                                 int32_t*, int32_t, int32_t*, Tensor* ret0) {
+  Owned made = created(size, size_len_, dtype, kF32);
+  fill_normal(made.get(), mean, std, "aten::normal.float_float");
+  *ret0 = made.release();
+  return 0;
+}
+
 WIR_OPERATOR(normal)(const int64_t* shape, int64_t shape_len_, double mean, double std, int32_t dtype, int32_t, int32_t, int32_t,
                      Tensor* ret0) {
   Owned made = empty(Sizes(shape, shape + shape_len_), dtype);

@@ -146,3 +146,27 @@ WIR_OPERATOR(var_correction)(Tensor self, const int64_t** dim, int64_t dim_len_,
          "aten::var.correction");
   return 0;
 }
+
+WIR_OPERATOR(hash_tensor)(Tensor self, const int64_t* dim, int64_t dim_len_, int32_t keepdim, int64_t mode, Tensor* ret0) {
+  constexpr const char* kName = "aten::hash_tensor";
+  if (mode != 0) fail_operator(kName, "the mode is unknown");
+  Reduction reduction = reduction_of(self, dim, dim_len_, keepdim != 0, kName);
+  if (reduction.length == 0 || (self->count == 0 && dim_len_ == 0)) fail_operator(kName, "there are no elements");
+  Owned made = empty(reduction.sizes, kU64);
+  numbers_and_bool(self->dtype, kName, [&]<class T>() {
+    constexpr bool kIsFloat = is_small_float<T> || std::is_floating_point_v<T>;
+    const T* items = data_of<T>(reduction.ordered.get());
+    for (int64_t i = 0; i < made->count; ++i) {
+      uint64_t sum = 0;
+      for (int64_t k = 0; k < reduction.length; ++k) {
+        const auto wide = converted<std::conditional_t<kIsFloat, double, int64_t>>(*items++);
+        uint64_t bits;
+        std::memcpy(&bits, &wide, sizeof bits);
+        sum ^= bits;
+      }
+      data_of<uint64_t>(made.get())[i] = sum;
+    }
+  });
+  *ret0 = made.release();
+  return 0;
+}
