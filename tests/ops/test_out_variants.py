@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 import torch
 
+from cpp_wrapper.sources.native import native_operators
 from tests.common.compare import allocated
 from tools.out_variants import candidates
 from wrapper_ir import ir
-from wrapper_ir_passes.memory.out_variants import OUT_VARIANTS, out_variant
+from wrapper_ir.operators.native import NATIVE_OPERATORS
+from wrapper_ir_passes.memory.out_variants import NATIVE_VARIANTS, OUT_VARIANTS, out_variant
+from wrapper_ir_passes.packing import unpacked_calls
 
 
 def test_rows_are_variants_that_torch_does_not_generate() -> None:
@@ -26,6 +29,32 @@ def _schema(name: str) -> str:
     namespace, _, rest = name.partition("::")
     packet, _, overload = rest.partition(".")
     return str(getattr(getattr(getattr(torch.ops, namespace), packet), overload or "default")._schema)
+
+
+@pytest.mark.parametrize("name", NATIVE_VARIANTS)
+def test_native_variants_are_operators_of_torch_and_of_the_native_runtime(name: str) -> None:
+    """As the pass declares them from the operator's schema in torch."""
+    declared = out_variant(ir.ExternDef(schema=_schema(name)), NATIVE_VARIANTS)
+    assert declared is not None
+    assert declared.name == NATIVE_VARIANTS[name]
+    for schema in (ir.parse_schema(_schema(declared.name)), native_operators()[declared.name].schema):
+        assert _arguments(ir.parse_schema(declared.schema)) == _arguments(schema)
+
+
+def test_native_operators_of_passes_are_in_the_native_runtime() -> None:
+    for extern in NATIVE_OPERATORS:
+        assert _arguments(ir.parse_schema(extern.schema)) == _arguments(
+            native_operators()[extern.name].schema
+        )
+
+
+def test_operators_of_unpacked_constants_are_those_of_torch() -> None:
+    for extern in unpacked_calls.ORIGINALS:
+        assert ir.parse_schema(extern.schema) == ir.parse_schema(_schema(extern.name))
+
+
+def _arguments(schema: ir.OpSchema) -> list[tuple[object, ...]]:
+    return [(a.name, a.type, a.keyword_only, a.written) for a in schema.args]
 
 
 @pytest.mark.parametrize("name", ["cumsum", "mm", "cat", "index_select", "add.Tensor"])

@@ -53,6 +53,20 @@ def test_packed_programs_equal_eager(name: str, tmp_path: Path) -> None:
             assert_same(engine(updated)(*args), model(*args))
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_unpacked_programs_equal_eager(name: str) -> None:
+    """Constants have the names, types and bytes of the model again."""
+    passes = "use-out-variants{runtime=native},pack-constants,plan-memory"
+    model, artifact, args = packed_model(name, f"{passes},unpack-constants")
+    _, captured, _ = packed_model(name, "strip-debug")
+    assert not any(c.packing is not None for c in artifact.program.constants)
+    before = {c.value: c for c in captured.program.constants}
+    assert all(before[c.value].data_hash == c.data_hash for c in artifact.program.constants)
+    assert all(before[c.value].names == c.names for c in artifact.program.constants)
+    with torch.no_grad():
+        assert_same(py_wrapper.compile(artifact)(*args), model(*args))
+
+
 @pytest.mark.parametrize("name", ["tied", "convolutions"])
 def test_states_of_graph_modules(name: str) -> None:
     """A state has the model's names and shapes, also in a copy; loading packs new values."""

@@ -28,6 +28,7 @@ _CLASSES: Mapping[str, str] = {
     "split-storages": "memory.split_storages.SplitStorages",
     "strip-asserts": "cleanup.strip.StripAsserts",
     "strip-debug": "cleanup.strip.StripDebug",
+    "unpack-constants": "packing.unpack_constants.UnpackConstants",
     "use-out-variants": "memory.use_out_variants.UseOutVariants",
 }
 """The class of each pass, relative to this package; classes are imported on demand."""
