@@ -3,11 +3,12 @@
 Usage: `python -m tools.bench.bench_native_products [--peers FOLDER] [--shapes 64x256x768,...] [--rounds N]`.
 Prints times in microseconds, and ratios of ours over each side's. FOLDER contains the packages onnxruntime,
 onnx and openvino (`pip install --target FOLDER ...`); sides that are not installed are named and skipped.
-OpenBLAS and libxsmm come from the system (`libopenblas-dev`, `libxsmm-dev`).
+OpenBLAS, BLIS, libxsmm, Eigen and XNNPACK come from the system (`libopenblas-dev`, `libblis-dev`, `libxsmm-dev`,
+`libeigen3-dev`, `libxnnpack-dev`), or from folders in LD_LIBRARY_PATH, LIBRARY_PATH and CPLUS_INCLUDE_PATH.
 
-Weights are constants: ONNX Runtime and OpenVINO pack them when they open a model, ours are packed beforehand.
-MKL (through torch) and OpenBLAS receive them in rows, MKL in columns too: the faster counts. The clock is the
-thread's own. A call without work (1 x 16 x 16) is subtracted from sides that are called from Python.
+Weights are constants: ONNX Runtime, OpenVINO and XNNPACK pack them when they open a model, ours are packed
+beforehand. The others receive them in rows, MKL (through torch) in columns too: the faster counts. The clock is
+the thread's own. A call without work (1 x 16 x 16) is subtracted from sides that are called from Python.
 """
 
 from __future__ import annotations
@@ -16,19 +17,25 @@ import argparse
 import ctypes
 import importlib
 import math
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
-from torch import Tensor
 
-import cpp_wrapper
+from tools.bench.native.product_sides import (
+    DRIVERS,
+    Case,
+    Run,
+    Side,
+    blas_sides,
+    build,
+    driver_sides,
+    library_sizes,
+    make_case,
+    native_sides,
+)
 from tools.bench.pages import table
 
 SHAPES = (
@@ -38,105 +45,6 @@ SHAPES = (
     (8, 64, 64),
     *((m, k, n) for m in (64, 1) for k, n in ((768, 2304), (768, 768), (768, 3072), (3072, 768), (768, 50257))),
 )  # fmt: skip
-_FLAGS = {
-    "DEFAULT": (),
-    "AVX2": ("-mavx2", "-mfma", "-mf16c"),
-    "AVX512": ("-mavx512f", "-mavx512dq", "-mavx512vl", "-mavx512bw", "-mfma", "-mf16c"),
-}
-_WORK = 2e7
-"""Multiplications of a measured call from C: shorter products are repeated."""
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A product: rows, depth and columns, and its operands."""
-
-    rows: Tensor
-    weights: Tensor
-    bias: Tensor
-
-    @property
-    def size(self) -> tuple[int, int, int]:
-        """(m, k, n)."""
-        return self.rows.size(0), self.rows.size(1), self.weights.size(1)
-
-
-Run = Callable[[], int]
-"""Computes a product some times; returns how often."""
-Side = Callable[[Case], Run]
-
-
-def make_case(m: int, k: int, n: int) -> Case:
-    """Random operands; rows are aligned as the runtime's tensors."""
-    return Case(_aligned(m, k).normal_(), torch.randn(k, n), torch.randn(n))
-
-
-def _aligned(*sizes: int) -> Tensor:
-    count = math.prod(sizes)
-    memory = torch.empty(count + 16)
-    start = -memory.data_ptr() // 4 % 16
-    return memory[start : start + count].view(*sizes)
-
-
-def _address(tensor: Tensor) -> ctypes.c_void_p:
-    return ctypes.c_void_p(tensor.data_ptr())
-
-
-def build(folder: Path) -> ctypes.CDLL:
-    """Compiles the kernels with `products.cpp`, for this machine's instruction set."""
-    package = Path(cpp_wrapper.__file__).parent
-    for source in ("sources/text", "native"):  # files of the native runtime replace those of torch's
-        for path in (package / source).glob("*.*"):
-            (folder / path.name).write_bytes(path.read_bytes())
-    driver = folder / "products.driver.cpp"
-    driver.write_bytes((Path(__file__).parent / "native" / "products.cpp").read_bytes())
-    flags = ["-std=c++20", "-O2", "-fPIC", "-fno-math-errno", "-ffp-contract=off", "-fopenmp", f"-I{folder}"]
-    flags += _FLAGS.get(torch.backends.cpu.get_cpu_capability(), ())
-    objects = []
-    for unit in (driver, folder / "panels.cpp", folder / "packers.cpp"):
-        objects.append(str(unit.with_suffix(".o")))
-        subprocess.run(["g++", *flags, "-c", str(unit), "-o", objects[-1]], check=True)
-    target = folder / "products.so"
-    link = ["g++", "-shared", "-s", "-fopenmp", "-o", str(target), *objects]
-    subprocess.run([*link, "-Wl,-z,undefs"], check=True)
-    alone = target.stat().st_size
-    print(f"Bytes: {alone:,} kernels and driver", end="")
-    if b"run_libxsmm" in driver.with_suffix(".o").read_bytes():
-        subprocess.run([*link, "-lxsmm", "-lxsmmnoblas", "-ldl", "-lm"], check=True)
-        print(f", {target.stat().st_size - alone:,} more with libxsmm", end="")
-    print()
-    return ctypes.CDLL(str(target))
-
-
-def _repeated(function: Any, case: Case, weights: Tensor) -> Run:  # Any: a function of a C library
-    m, k, n = case.size
-    times = max(1, int(_WORK / (m * k * n)))
-    result = torch.empty(m, n)
-    numbers = [ctypes.c_int64(number) for number in (times, m, n, k)]
-
-    def run() -> int:
-        function(*numbers, _address(case.rows), _address(weights), _address(case.bias), _address(result))
-        return times
-
-    return run
-
-
-def native_sides(library: ctypes.CDLL) -> dict[str, Side]:
-    """Ours, packed and not, and libxsmm if it is linked."""
-
-    def packed(case: Case) -> Run:
-        _, k, n = case.size
-        panels = _aligned(-(-n // 16) * 16 * k)
-        library.pack_weights(_address(case.weights), ctypes.c_int64(k), ctypes.c_int64(n), _address(panels))
-        return _repeated(library.run_packed, case, panels)
-
-    found: dict[str, Side] = {"ours": packed}
-    found["ours, rows"] = lambda case: _repeated(library.run_rows, case, case.weights)
-    if hasattr(library, "run_libxsmm"):
-        found["libxsmm"] = lambda case: _repeated(library.run_libxsmm, case, case.weights)
-    else:
-        print("libxsmm is skipped: libxsmm-dev is not installed")
-    return found
 
 
 def mkl_side(columns: bool) -> Side:
@@ -149,33 +57,6 @@ def mkl_side(columns: bool) -> Side:
 
         def run() -> int:
             torch.addmm(case.bias, case.rows, weights, out=result)
-            return 1
-
-        return run
-
-    return side
-
-
-def openblas_side() -> Side | None:
-    """OpenBLAS of the system; None if it is not installed."""
-    try:
-        library = ctypes.CDLL("libopenblas.so.0")
-    except OSError:
-        print("OpenBLAS is skipped: libopenblas-dev is not installed")
-        return None
-    library.openblas_set_num_threads(1)
-
-    def side(case: Case) -> Run:
-        m, k, n = case.size
-        result = torch.empty(m, n)
-        one, zero = ctypes.c_float(1), ctypes.c_float(0)
-        m_, n_, k_ = (ctypes.c_int(size) for size in (m, n, k))
-
-        def run() -> int:
-            library.cblas_sgemm(
-                101, 111, 111, m_, n_, k_, one, _address(case.rows), k_, _address(case.weights), n_, zero,
-                _address(result), n_,
-            )  # fmt: skip
             return 1
 
         return run
@@ -245,21 +126,6 @@ def openvino_side() -> Side:
     return side
 
 
-def library_sizes() -> str:
-    """Bytes of the files that contain the other kernels, with all else that is in them."""
-    files = [Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"]
-    for folder, pattern in (
-        *(
-            (path, pattern)
-            for path in sys.path
-            for pattern in ("onnxruntime/capi/*state*.so", "openvino/libs/*intel_cpu*.so")
-        ),
-        ("/usr/lib", "*/openblas-*/libopenblasp*.so"),
-    ):
-        files += sorted(Path(folder).glob(pattern))
-    return ", ".join(f"{file.stat().st_size:,} {file.name}" for file in files)
-
-
 def peer_sides() -> dict[str, Side]:
     """Sides of packages that are installed."""
     found: dict[str, Side] = {}
@@ -301,7 +167,8 @@ def _peak(library: ctypes.CDLL) -> float:
 def compare(sides: dict[str, Side], shapes: list[tuple[int, int, int]], rounds: int, peak: float) -> str:
     """A table of times and ratios, with the geometric means of ratios last."""
     empty = make_case(1, 16, 16)
-    calls = {name: 0.0 if name.startswith(("ours", "libxsmm")) else seconds for name, seconds in
+    in_c = ("ours", *(driver.name for driver in DRIVERS))
+    calls = {name: 0.0 if name.startswith(in_c) else seconds for name, seconds in
              measure({name: side(empty) for name, side in sides.items()}, rounds).items()}  # fmt: skip
     others = [name for name in sides if name != "ours"]
     logs: dict[str, list[float]] = {name: [] for name in [*others, "best"]}
@@ -355,9 +222,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         library = build(Path(folder))
         sides = native_sides(library) | {"MKL, rows": mkl_side(False), "MKL, columns": mkl_side(True)}
-        openblas = openblas_side()
-        if openblas is not None:
-            sides["OpenBLAS"] = openblas
+        sides |= blas_sides() | driver_sides(Path(folder))
         peak = _peak(library)
         print(f"{torch.backends.cpu.get_cpu_capability()}, peak of a core {peak / 1e9:.0f} GFLOP/s")
         print(f"Bytes: {library_sizes()}")

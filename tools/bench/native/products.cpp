@@ -1,12 +1,8 @@
-// Matrix products for tools/bench/bench_native_products.py: kernels of the native runtime, and libxsmm's if it is installed.
+// Matrix products of the native runtime, for tools/bench/bench_native_products.py.
 #include "interleaved.h"
 #include "panels.h"
 
 #include <cstdlib>
-#if __has_include(<libxsmm.h>)
-#include <libxsmm.h>
-#define HAS_LIBXSMM 1
-#endif
 
 namespace wir {
 
@@ -51,29 +47,5 @@ int64_t run_peak(int64_t times) {
   }
   return 2 * kLanes<float>;
 }
-
-#ifdef HAS_LIBXSMM
-/// Computes a @ weights with blocks of libxsmm, whose matrices have columns: the result is transposed. Returns 0 if it has no
-/// kernel.
-int32_t run_libxsmm(int64_t times, int64_t m, int64_t n, int64_t k, const float* a, const float* weights, const float*,
-                    float* c) {
-  constexpr int64_t kColumns = 64, kRows = 64, kDepth = 64;
-  for (int64_t i = 0; i < times; ++i) {
-    for (int64_t column = 0; column < n; column += kColumns) {
-      for (int64_t p = 0; p < k; p += kDepth) {
-        for (int64_t row = 0; row < m; row += kRows) {
-          const int columns = static_cast<int>(std::min(kColumns, n - column)), rows = static_cast<int>(std::min(kRows, m - row));
-          const int depth = static_cast<int>(std::min(kDepth, k - p)), lda = static_cast<int>(n), ldb = static_cast<int>(k);
-          const float alpha = 1, beta = p == 0 ? 0 : 1;
-          const auto kernel = libxsmm_smmdispatch(columns, rows, depth, &lda, &ldb, &lda, &alpha, &beta, nullptr, nullptr);
-          if (kernel == nullptr) return 0;
-          kernel(weights + p * n + column, a + row * k + p, c + row * n + column);
-        }
-      }
-    }
-  }
-  return 1;
-}
-#endif
 
 }  // extern "C"
