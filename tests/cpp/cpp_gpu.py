@@ -8,7 +8,9 @@ import ctypes
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -157,6 +159,24 @@ func @main(%x: f32[s0, s0]) {
 }
 """
 )
+GRAPH_PASSES = "cuda-graphs{own_memory=true},plan-memory"
+SIZES = "symbol s0 : int backed [1, 1024] hint 8\n"
+SUMS = (
+    SIZES
+    + ADD_KERNEL
+    + """
+func @main(%x: f32[s0], %w: static f32[s0]) {
+  define s0 = size(%x, 0)
+  %a = alloc f32[s0]
+  launch @add(%x, %w, %a, 1.0, s0)
+  %b = alloc f32[s0]
+  launch @add(%a, %w, %b, 0.5, s0)
+  free %a.s
+  return %b
+}
+"""
+)
+"""x + 1.5 w."""
 MATMULS = """
 extern "aten::addmm.out(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)"
 extern "aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)"
@@ -217,6 +237,18 @@ def artifact_for_gpu(
     return replace(bare_artifact(program, data), binaries=tuple(binaries))
 
 
+_Run = Callable[[tuple[int, ...], "ctypes.Array[ctypes.c_void_p]"], None]
+
+
+def _host_function(run: _Run) -> object:
+    """Returns a function of the host for launches of a kernel."""
+
+    def call(grid: object, params: object) -> None:
+        run(tuple(grid[:3]), params)  # type: ignore[index,arg-type]  # pointers of ctypes
+
+    return _HOST(call)
+
+
 @dataclass
 class FakeGpu:
     """The fakes of this process."""
@@ -232,15 +264,10 @@ class FakeGpu:
         """A library of the artifact, built and loaded; its inputs are tensors of the CPU."""
         return cpp_wrapper.load(cpp_wrapper.build(artifact, path, FAST), device)
 
-    def run_on_host(
-        self, symbol: str, run: Callable[[tuple[int, ...], ctypes.Array[ctypes.c_void_p]], None]
-    ) -> None:
+    def run_on_host(self, symbol: str, run: _Run) -> None:
         """Launches of a kernel call `run(grid, addresses of parameters)`."""
 
-        def call(grid: object, params: object) -> None:
-            run(tuple(grid[:3]), params)  # type: ignore[index,arg-type]  # pointers of ctypes
-
-        self.kept.append(made := _HOST(call))
+        self.kept.append(made := _host_function(run))
         self.cuda.library.fake_host(symbol.encode(), made)
 
     def log(self) -> list[str]:
@@ -297,13 +324,38 @@ def _compile(source: Path, output: Path, *flags: str) -> None:
 _FAKE = "fake_torch_cuda"
 
 
-def load_fakes(folder: Path) -> FakeGpu:
-    """Builds and loads the fakes, once in a process.
+@dataclass(frozen=True)
+class FakeDrivers:
+    """The fake driver, and the fake cuBLASLt. Libraries find them by the names of the real ones."""
 
-    The driver has the name by which libraries look it up. A torch built for CUDA has loaded its own CUDA
-    library, so the fake has a different name, and libraries are linked to it.
-    """
+    cuda: FakeCuda
+    matmuls: ctypes.CDLL
+    folder: TemporaryDirectory[str]
+    kept: tuple[object, ...]
+
+
+@cache
+def load_drivers() -> FakeDrivers:
+    """Builds and loads them, once in a process: a second driver of the same name would not be found."""
+    kept = TemporaryDirectory()
+    folder = Path(kept.name)
     cuda = FakeCuda(build_fake(folder, "libcuda.so.1"), read_settings())
+    output = folder / "libfakecublaslt.so"
+    _compile(Path(__file__).with_name("fake_cublaslt.cpp"), output, "-Wl,-soname,libcublasLt.so.13")
+    matmuls = ctypes.CDLL(str(output))
+    matmuls.fake_workspace.restype = ctypes.c_uint64
+    add = _host_function(_add)
+    cuda.library.fake_host(b"add", add)
+    return FakeDrivers(cuda, matmuls, kept, (add,))
+
+
+def load_fakes(folder: Path) -> FakeGpu:
+    """Loads the drivers, and builds and loads torch's functions for them.
+
+    A torch built for CUDA has loaded its own CUDA library, so the fake has a different name, and libraries are
+    linked to it.
+    """
+    drivers = load_drivers()
     source, path = Path(__file__).with_name("fake_torch_cuda.cpp"), folder / f"lib{_FAKE}.so"
     libraries = torch_library_dir()
     _compile(
@@ -311,12 +363,7 @@ def load_fakes(folder: Path) -> FakeGpu:
         path,
         *(f"-Wl,-soname,lib{_FAKE}.so", f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-ltorch_cpu"),
     )
-    matmuls = folder / "libfakecublaslt.so"
-    _compile(Path(__file__).with_name("fake_cublaslt.cpp"), matmuls, "-Wl,-soname,libcublasLt.so.13")
-    made = FakeGpu(cuda, ctypes.CDLL(str(path)), ctypes.CDLL(str(matmuls)), folder)
-    made.matmuls.fake_workspace.restype = ctypes.c_uint64
-    made.run_on_host("add", _add)
-    return made
+    return FakeGpu(drivers.cuda, ctypes.CDLL(str(path)), drivers.matmuls, folder)
 
 
 def use_fakes(patch: pytest.MonkeyPatch) -> None:

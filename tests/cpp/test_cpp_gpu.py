@@ -248,7 +248,7 @@ def test_a_program_without_python(gpu: FakeGpu, tmp_path: Path) -> None:
         "2",
         "3",
     ]
-    (tmp_path / "libcuda.so.1").symlink_to(gpu.folder / "libfakecuda.so")
+    (tmp_path / "libcuda.so.1").symlink_to(gpu.cuda.path)
     env = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
     subprocess.run(words, check=True, capture_output=True, env=env)
     assert (tmp_path / "y").read_bytes() == torch.arange(0.0, 12.0, 2).numpy().tobytes()

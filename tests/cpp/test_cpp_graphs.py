@@ -16,7 +16,7 @@ from torch import Tensor
 import cpp_wrapper
 from cpp_wrapper.library.python import LoadedProgram
 from tests.cpp.cpp_case import FAST
-from tests.cpp.cpp_gpu import ADD_KERNEL, MATMULS, FakeGpu, artifact_for_gpu
+from tests.cpp.cpp_gpu import ADD_KERNEL, GRAPH_PASSES, MATMULS, SUMS, FakeGpu, artifact_for_gpu
 from wrapper_ir.artifact import Artifact
 from wrapper_ir_passes.analysis.stats import program_stats
 from wrapper_ir_passes.pipeline import run_on_artifact
@@ -24,24 +24,6 @@ from wrapper_ir_passes.pipeline import run_on_artifact
 pytest.importorskip("triton", reason="kernels are bound by triton_runtime")
 
 GOLDEN = Path(__file__).parent / "golden"
-PASSES = "cuda-graphs{own_memory=true},plan-memory"
-SIZES = "symbol s0 : int backed [1, 1024] hint 8\n"
-SUMS = (
-    SIZES
-    + ADD_KERNEL
-    + """
-func @main(%x: f32[s0], %w: static f32[s0]) {
-  define s0 = size(%x, 0)
-  %a = alloc f32[s0]
-  launch @add(%x, %w, %a, 1.0, s0)
-  %b = alloc f32[s0]
-  launch @add(%a, %w, %b, 0.5, s0)
-  free %a.s
-  return %b
-}
-"""
-)
-"""x + 1.5 w."""
 TWO = (
     "symbol u0 : int unbacked [0, 8]\n"
     + ADD_KERNEL
@@ -95,7 +77,7 @@ def limited(gpu: FakeGpu, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return cpp_wrapper.build(graphed(SUMS), tmp_path_factory.mktemp("limited") / "m.so", options)
 
 
-def graphed(text: str, constants: Mapping[str, Tensor] | None = None, passes: str = PASSES) -> Artifact:
+def graphed(text: str, constants: Mapping[str, Tensor] | None = None, passes: str = GRAPH_PASSES) -> Artifact:
     return run_on_artifact(artifact_for_gpu(text, constants), passes)
 
 

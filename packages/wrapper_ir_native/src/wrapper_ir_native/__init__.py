@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from wrapper_ir_native.device import DeviceTensor
     from wrapper_ir_native.dlpack import RawTensor
     from wrapper_ir_native.errors import (
         ArgumentError,
@@ -38,6 +39,7 @@ __all__ = [
     "CacheError",
     "ConstantError",
     "CopyError",
+    "DeviceTensor",
     "DivisionError",
     "ExecutionError",
     "ExpressionError",
@@ -57,6 +59,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "device": ("DeviceTensor",),
     "dlpack": ("RawTensor",),
     "errors": (
         "ArgumentError",

@@ -8,6 +8,8 @@ from ctypes import c_char_p, c_int32, c_int64, c_size_t, c_uint8, c_uint16, c_ui
 ABI = 1
 INACTIVE, FULL, BORROWED = 1, 2, 4
 """Flags of `update_constants` and `extract_constant`."""
+CPU, CUDA, CUDA_HOST = 1, 2, 3
+"""Types of devices of DLPack."""
 
 
 class DLTensor(ctypes.Structure):
@@ -51,6 +53,7 @@ class Options(ctypes.Structure):
         ("begin", c_uint64),
         ("nbytes", c_uint64),
         ("weights", c_char_p),
+        ("device", c_int32),
     )
 
 
@@ -77,6 +80,9 @@ class Api(ctypes.Structure):
         ("swap_constants", ctypes.CFUNCTYPE(_STATUS, c_void_p)),
         ("free_inactive_constants", ctypes.CFUNCTYPE(_STATUS, c_void_p)),
         ("extract_constant", ctypes.CFUNCTYPE(_STATUS, c_void_p, c_char_p, c_uint32, c_void_p)),
+        ("use_stream", ctypes.CFUNCTYPE(_STATUS, c_void_p)),
+        ("synchronize", ctypes.CFUNCTYPE(_STATUS, c_void_p)),
+        ("copy_to", ctypes.CFUNCTYPE(_STATUS, c_void_p, c_int32, c_void_p, c_void_p)),
     )
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol, TypeAlias, cast
 import numpy as np
 import numpy.typing as npt
 
-from wrapper_ir_native.api import DLManagedTensorVersioned, DLTensor
+from wrapper_ir_native.api import CPU, CUDA_HOST, DLManagedTensorVersioned, DLTensor
 from wrapper_ir_native.element_types import ELEMENT_TYPES, ElementType
 from wrapper_ir_native.errors import ArgumentError
 
@@ -34,7 +34,9 @@ _READ_ONLY = 1
 
 
 class _Exporter(Protocol):
-    def __dlpack__(self) -> Capsule: ...
+    def __dlpack__(self, *, stream: int | None = None) -> Capsule: ...
+
+    def __dlpack_device__(self) -> tuple[int, int]: ...
 
 
 class RawTensor:
@@ -82,15 +84,28 @@ class Borrowed(NamedTuple):
     keeper: object
 
 
-def borrow(value: object, name: str, *, is_written: bool = False) -> Borrowed:
-    """Returns a tensor argument. `is_written`: the call writes it. Raises ArgumentError WIR926."""
+def is_on_host(value: object) -> bool:
+    """Returns whether a value is an array or a tensor in memory of the host."""
+    if not hasattr(value, "__dlpack_device__"):
+        return False
+    return cast(_Exporter, value).__dlpack_device__()[0] in (CPU, CUDA_HOST)
+
+
+def borrow(value: object, name: str, *, is_written: bool = False, stream: int | None = None) -> Borrowed:
+    """Returns a tensor argument. `is_written`: the call writes it.
+
+    `stream` is the stream that will read a tensor on a device, as in DLPack. Raises ArgumentError WIR926.
+    """
     if type(value) is np.ndarray:
         return _borrow_array(value, name, is_written)
     if not hasattr(value, "__dlpack__"):
         kind = "None" if value is None else f"a {type(value).__name__}"
         raise ArgumentError("WIR926", f"argument {name}: expected an array, got {kind}")
     try:
-        capsule = cast(_Exporter, value).__dlpack__()
+        if stream is None or is_on_host(value):
+            capsule = cast(_Exporter, value).__dlpack__()
+        else:
+            capsule = cast(_Exporter, value).__dlpack__(stream=stream)
     except (BufferError, TypeError, RuntimeError) as error:
         if isinstance(value, np.ndarray | np.generic):
             return _borrow_array(np.asarray(value), name, is_written)
@@ -171,6 +186,11 @@ class _Result:
         self._managed.deleter(self._address)
 
 
+def own(address: int, keeper: object) -> Borrowed:
+    """Returns a result as an argument. It is deleted with the argument's keeper."""
+    return Borrowed(address + _OFFSET, _Result(address, keeper))
+
+
 class Lent(NamedTuple):
     """A result of a library."""
 
@@ -209,6 +229,13 @@ def _extension_type(name: str) -> npt.DTypeLike | None:
     except ImportError:
         return None
     return getattr(ml_dtypes, name, None)  # its types by name
+
+
+def type_of(address: int) -> tuple[str, tuple[int, ...], int]:
+    """Returns the element type, sizes, and device index of a result."""
+    tensor = DLManagedTensorVersioned.from_address(address).dl_tensor
+    name = _NAMES[tensor.code, tensor.bits, tensor.lanes]
+    return name, tuple(tensor.shape[: tensor.ndim]), int(tensor.device_id)
 
 
 def scalar_of(address: int) -> int | float | bool:

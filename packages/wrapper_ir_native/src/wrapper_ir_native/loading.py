@@ -21,13 +21,19 @@ _HINT = "build it with cpp_wrapper.build and CppOptions(runtime='native')"
 
 
 def load(
-    path: str | Path, *, threads: int = 0, check_constants: bool = True, weights: str | Path | None = None
+    path: str | Path,
+    *,
+    threads: int = 0,
+    check_constants: bool = True,
+    weights: str | Path | None = None,
+    device: int = 0,
 ) -> NativeProgram:
     """Loads a native library as a callable with the model's signature and result structure.
 
     `threads` limits the threads in a call; 0: OpenMP's setting. `check_constants` compares the constants with
     their checksums, which reads all of them; code and metadata are always compared. `weights` is the file of
-    constants of a library that was built with `weights="beside"`; None: the one beside the library.
+    constants of a library that was built with `weights="beside"`; None: the one beside the library. `device`
+    is the index of the device of a program for CUDA.
 
     Raises CacheError CPP304 for a file that is damaged or not a native library, CPP306 if the file of
     constants is missing or has others, and IsaError CPP201 if the processor lacks instructions. Calls raise
@@ -35,7 +41,9 @@ def load(
     """
     file = Path(path).resolve()
     image = _image(file)
-    model = open_model(image, threads=threads, check_constants=check_constants, weights=weights)
+    model = open_model(
+        image, threads=threads, check_constants=check_constants, weights=weights, device=device
+    )
     try:
         return NativeProgram(model, image.facts, file)
     except (KeyError, TypeError) as error:
@@ -63,6 +71,7 @@ def open_model(
     threads: int = 0,
     check_constants: bool = True,
     weights: str | Path | None = None,
+    device: int = 0,
     model_class: type[Model] = Model,
 ) -> Model:
     """Opens the model of a library. Raises the errors of `load`."""
@@ -84,6 +93,7 @@ def open_model(
         begin=image.begin,
         nbytes=image.nbytes,
         weights=None if weights is None else os.fsencode(weights),
+        device=device,
     )
     return model_class(library, api, _opened(api, options))
 

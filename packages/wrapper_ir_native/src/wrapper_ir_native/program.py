@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from wrapper_ir_native import dlpack
-from wrapper_ir_native.api import BORROWED, FULL, INACTIVE, Api, DLTensor
+from wrapper_ir_native.api import BORROWED, CPU, CUDA, FULL, INACTIVE, Api, DLManagedTensorVersioned, DLTensor
 from wrapper_ir_native.code import close_code
+from wrapper_ir_native.device import DeviceTensor
 from wrapper_ir_native.dlpack import Array, Borrowed, RawTensor
 from wrapper_ir_native.errors import ArgumentError, CopyError, OutputError, UnsupportedError, error_of
 from wrapper_ir_native.structure import Arguments, Item, Json, builder, count_leaves, expect_static, literal
@@ -69,6 +70,26 @@ class Model:
         addresses = (ctypes.c_void_p * len(values))(*[one.address for one in values.values()])
         self.check(self._api.update_constants(self._address, names, addresses, len(values), flags))
 
+    # --- devices
+
+    def use_stream(self, stream: int) -> None:
+        """Sets the stream of this thread's later calls."""
+        self.check(self._api.use_stream(stream))
+
+    def synchronize(self, stream: int) -> None:
+        """Waits for the work of a stream."""
+        self.use_stream(stream)
+        self.check(self._api.synchronize(self._address))
+
+    def copy_to(self, device: int, source: Borrowed) -> int:
+        """Returns the address of a copy of a tensor on a device (a type of DLPack), which the caller owns."""
+        copy = ctypes.c_void_p()
+        self.check(self._api.copy_to(self._address, device, source.address, ctypes.byref(copy)))
+        assert copy.value is not None  # after a success
+        return copy.value
+
+    # --- constants
+
     def swap(self) -> None:
         """Exchanges active and inactive constants."""
         self.check(self._api.swap_constants(self._address))
@@ -119,10 +140,18 @@ class _Input(NamedTuple):
     name: str
     number: str
     is_written: bool
+    is_on_device: bool
 
 
 class NativeProgram:
-    """A model of the library at `path`. `metadata` lists its inputs, results, constants and signature."""
+    """A model of the library at `path`. `metadata` lists its inputs, results, constants and signature.
+
+    A program for a CUDA device takes tensors of other libraries by DLPack, and returns `DeviceTensor`. Arrays
+    of the host are copied to the device; if all tensor arguments are such arrays, results are arrays, too.
+    """
+
+    stream: int = 0
+    """The CUDA stream of calls, as an address; 0: the default stream."""
 
     def __init__(self, model: Model, facts: Mapping[str, Json], path: Path) -> None:
         """Raises UnsupportedError WIR916 for a signature that needs torch."""
@@ -143,7 +172,7 @@ class NativeProgram:
         self._same = [one["leaves"] for one in signature.get("same", ())]
         mutated = {*signature.get("written", ()), *(b["leaf"] for b in signature.get("write_backs", ()))}
         self._inputs = [
-            _Input(leaf, one["name"], one.get("kind", ""), leaf in mutated)
+            _Input(leaf, one["name"], one.get("kind", ""), leaf in mutated, one.get("device", "cpu") != "cpu")
             for leaf, one in zip(signature["params"], facts["inputs"])
         ]
         fixed = {leaf for leaf, _ in self._statics}
@@ -153,6 +182,7 @@ class NativeProgram:
         self._shared = frozenset[int](facts["shared_results"])
         self._bindings = signature["bindings"]
         self._build = builder(signature["outputs"])
+        self._has_device = facts["device"] != "cpu"
         self._lent, self._updating = LentConstants(), threading.Lock()
 
     def __repr__(self) -> str:
@@ -165,13 +195,32 @@ class NativeProgram:
         """
         leaves = self._arguments.leaves(args, kwargs)
         self._check_leaves(leaves)
+        if self._has_device:
+            self._model.use_stream(self.stream)
         params = [self._borrow(leaves[one.leaf], one) for one in self._inputs]
         addresses = self._model.run_program(params, len(self._kinds))
         owners = [
             (self._model, params) if n in self._shared else self._model for n in range(len(self._kinds))
         ]
-        results = list(map(_result, addresses, self._kinds, owners))
+        results = list(map(self._result, addresses, self._kinds, owners))
+        if self._has_device and self._is_on_host(leaves):
+            results = [one.numpy() if isinstance(one, DeviceTensor) else one for one in results]
         return self._build(iter(self._outputs(leaves, results)))
+
+    def _is_on_host(self, leaves: Sequence[Item]) -> bool:
+        """Returns whether all tensor arguments are arrays of the host, and there is one."""
+        tensors = [leaves[one.leaf] for one in self._inputs if not one.number]
+        return bool(tensors) and all(map(dlpack.is_on_host, tensors))
+
+    def _result(self, address: int | None, kind: str, owner: object) -> Item:
+        """Returns a result of the program as the caller gets it."""
+        if address is None:
+            return None
+        if kind != "tensor":
+            return dlpack.scalar_of(address)
+        if self._has_device and DLManagedTensorVersioned.from_address(address).dl_tensor.device_type != CPU:
+            return DeviceTensor(address, self._model, self.stream, owner)
+        return dlpack.array_of(address, owner).array
 
     def _check_leaves(self, leaves: Sequence[Item]) -> None:
         for leaf, want in self._statics:
@@ -182,11 +231,23 @@ class NativeProgram:
                 names = ", ".join(self._names[n] for n in group)
                 raise ArgumentError("WIR926", f"arguments {names} must be one array, as at capture")
 
-    @staticmethod
-    def _borrow(value: Item, one: _Input) -> Borrowed:
+    def _borrow(self, value: Item, one: _Input) -> Borrowed:
         if one.number:
             return dlpack.borrow_number(value, one.name, one.number)
-        return dlpack.borrow(value, one.name, is_written=one.is_written)
+        if not self._has_device:
+            return dlpack.borrow(value, one.name, is_written=one.is_written)
+        if not one.is_on_device or not dlpack.is_on_host(value):
+            # DLPack's number of the default stream is 1
+            return dlpack.borrow(value, one.name, is_written=one.is_written, stream=self.stream or 1)
+        if one.is_written:
+            raise ArgumentError(
+                "WIR926", f"argument {one.name}: the model writes it on its device: pass a tensor there"
+            )
+        return self._moved(value, one.name)
+
+    def _moved(self, value: Item, name: str) -> Borrowed:
+        """Returns a copy of an array on the device."""
+        return dlpack.own(self._model.copy_to(CUDA, dlpack.borrow(value, name)), self._model)
 
     def _outputs(self, leaves: Sequence[Item], results: Sequence[Item]) -> list[Item]:
         outputs: list[Item] = []
@@ -211,6 +272,8 @@ class NativeProgram:
         """
         leaves = self._arguments.leaves(args, kwargs)
         self._check_leaves(leaves)
+        if self._has_device:
+            self._model.use_stream(self.stream)
         inputs = [self._borrow_leaf(leaves, leaf) for leaf in self._leaves]
         rest = iter(outputs)
         targets = [self._target(binding, rest) for binding in self._bindings]
@@ -244,7 +307,8 @@ class NativeProgram:
         if target is None:
             raise OutputError("CPP610", "expected an array for each tensor output, got fewer")
         try:
-            return dlpack.borrow(target, "of an output", is_written=True)
+            stream = (self.stream or 1) if self._has_device else None
+            return dlpack.borrow(target, "of an output", is_written=True, stream=stream)
         except ArgumentError as error:
             raise OutputError("CPP610", error.message) from error
 
@@ -294,6 +358,8 @@ class NativeProgram:
     def extract_constant(self, name: str, *, is_inactive: bool = False) -> Array | RawTensor:
         """Returns a copy of a constant. Raises ConstantError CPP530 for an unknown name."""
         address = self._model.extract(name, INACTIVE * is_inactive)
+        if self._has_device and DLManagedTensorVersioned.from_address(address).dl_tensor.device_type != CPU:
+            return DeviceTensor(address, self._model, self.stream).numpy()
         return dlpack.array_of(address, self._model).array
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
@@ -304,12 +370,3 @@ class NativeProgram:
             "wrapper_ir_native.load opens the file again, also in another process; "
             "constants then have the values of the build",
         )
-
-
-def _result(address: int | None, kind: str, owner: object) -> Item:
-    """Returns a result of the program as the caller gets it."""
-    if address is None:
-        return None
-    if kind == "tensor":
-        return dlpack.array_of(address, owner).array
-    return dlpack.scalar_of(address)

@@ -50,7 +50,7 @@ def load(path: str | Path, device: int | None = None, *, check_constants: bool =
     """
     image = _find(Path(path).resolve())
     if image.facts.get("runtime") == NATIVE:
-        return _load_native(image, check_constants)
+        return _load_native(image, device, check_constants)
     return _load(image, device, check_constants, in_place=False)
 
 
@@ -94,13 +94,17 @@ def _load(image: Image, device: int | None, check_constants: bool, *, in_place: 
         raise CacheError("CPP304", f"{path} is not a library of this package: {error}", _HINT) from error
 
 
-def _load_native(image: Image, check_constants: bool) -> LoadedProgram:
+def _load_native(image: Image, device: int | None, check_constants: bool) -> LoadedProgram:
     from cpp_wrapper.library.failures import error_of  # they load torch
     from cpp_wrapper.library.native import NativeProgram
 
     try:
-        signature = signature_from_json(json.dumps(image.facts["signature"]))
-        return NativeProgram(image, _without_copies(signature), check_constants=check_constants)
+        signature = _without_copies(signature_from_json(json.dumps(image.facts["signature"])))
+        if image.facts["device"] == "cpu":
+            return NativeProgram(image, signature, check_constants=check_constants)
+        index = current_device() if device is None else device
+        placed = dataclasses.replace(image, facts=_on_device(image.facts, index))
+        return NativeProgram(placed, signature, check_constants=check_constants, device=index)
     except NativeError as error:
         raise error_of(f"[{error.code}] {error.message}") from error
     except (KeyError, TypeError, ParseError) as error:

@@ -40,10 +40,18 @@ class _TorchModel(Model):
 class NativeProgram(LoadedProgram):
     """A program of a native library."""
 
-    def __init__(self, image: Image, signature: ir.Signature, *, check_constants: bool) -> None:
-        """Raises CacheError CPP304 and CPP306, and IsaError CPP201."""
+    def __init__(
+        self, image: Image, signature: ir.Signature, *, check_constants: bool, device: int | None = None
+    ) -> None:
+        """`device` is the index of a program's CUDA device; None: the program has none.
+
+        Raises CacheError CPP304 and CPP306, and IsaError CPP201.
+        """
         self.metadata, self.path = image.facts, image.path
-        self._model = open_model(image, check_constants=check_constants, model_class=_TorchModel)
+        self._device = device
+        self._model = open_model(
+            image, check_constants=check_constants, model_class=_TorchModel, device=device or 0
+        )
         self._signature, self._caller = signature, TorchCaller(torch)
         self._convention = Convention(signature, self._caller)
         self._inputs = read_inputs(image.facts)
@@ -83,6 +91,7 @@ class NativeProgram(LoadedProgram):
         if (extra := sum(1 for _ in rest)) > 0:
             count = len(outputs) - extra
             raise OutputError("CPP610", f"expected tensors for {count} outputs, got {len(outputs)}")
+        self._use_stream()
         self._model.run_into([_borrowed(value) for value in inputs], targets)
 
     def _target(self, binding: ir.OutputBinding, rest: Iterator[torch.Tensor]) -> Borrowed | None:
@@ -109,11 +118,17 @@ class NativeProgram(LoadedProgram):
         if torch._C._len_torch_dispatch_stack() or not self._guard.match(*args):
             self._guard.check(*args)
         params = [_borrowed(value) for value in args]
+        self._use_stream()
         addresses = self._model.run_program(params, len(self._kinds))
         results = list(map(_result, addresses, self._kinds))
         for number in self._shared:
             results[number] = _kept(results[number], args)
         return tuple(results)
+
+    def _use_stream(self) -> None:
+        """Runs the next call on torch's current stream."""
+        if self._device is not None:
+            self._model.use_stream(torch._C._cuda_getCurrentRawStream(self._device))
 
     # --- constants
 
@@ -129,6 +144,7 @@ class NativeProgram(LoadedProgram):
         flags = FULL * is_full | INACTIVE * is_inactive | BORROWED * is_borrowed
         tensors = {name: _borrowed(value) for name, value in values.items()}
         with self._updating:
+            self._use_stream()
             self._model.update(tensors, flags)
             self._lent.update({name: one.keeper for name, one in tensors.items()}, flags)
 
@@ -172,7 +188,7 @@ def _kept(result: object, args: Sequence[object]) -> object:
             storage = value.untyped_storage()
             offset = result.data_ptr() - storage.data_ptr()
             if 0 <= offset < storage.nbytes():
-                empty = torch.empty(0, dtype=result.dtype)
+                empty = torch.empty(0, dtype=result.dtype, device=result.device)
                 start = offset // result.element_size()
                 return empty.set_(storage, start, result.size(), result.stride())
     return result

@@ -25,7 +25,8 @@ constexpr TypeRow kDLTypes[] = {
 
 [[noreturn, gnu::cold]] void refuse(const Subject& subject, Parts why) {
   const std::string name = subject.name != nullptr ? subject.name : join({subject.number});
-  fail_text(subject.code, {subject.kind, " ", name, ": expected ", subject.expected, " on cpu, got ", join(why)});
+  const char* where = wir_program.gpu == nullptr ? " on cpu" : "";
+  fail_text(subject.code, {subject.kind, " ", name, ": expected ", subject.expected, where, ", got ", join(why)});
 }
 
 DLDataType type_of(int32_t dtype) {
@@ -59,7 +60,8 @@ int32_t dtype_of(const DLDataType& type) {
 Tensor borrow(const DLTensor* given, const Subject& subject) {
   if (given == nullptr) refuse(subject, {"no tensor"});
   const DLTensor& from = *given;
-  if (from.device.device_type != kDLCPU && from.device.device_type != kDLCUDAHost) {
+  const bool is_on_gpu = from.device.device_type == kDLCUDA && wir_program.gpu != nullptr;
+  if (from.device.device_type != kDLCPU && from.device.device_type != kDLCUDAHost && !is_on_gpu) {
     refuse(subject, {"a tensor on a device of DLPack type ", static_cast<int64_t>(from.device.device_type)});
   }
   if (from.ndim < 0 || from.ndim > kMaxRank) refuse(subject, {"a tensor of ", from.ndim, " dimensions"});
@@ -87,7 +89,9 @@ Tensor borrow(const DLTensor* given, const Subject& subject) {
   if (reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(alignment) != 0) {
     refuse(subject, {"memory that is not aligned to its elements: pass a copy"});
   }
-  return borrow_tensor(data, 0, from.ndim, from.shape, strides, dtype);
+  const int32_t gpu = is_on_gpu ? from.device.device_id : -1;
+  if (is_on_gpu && gpu < 0) refuse(subject, {"a tensor on device ", gpu});
+  return borrow_tensor(data, 0, from.ndim, from.shape, strides, dtype, gpu);
 }
 
 DLManagedTensorVersioned* lend(Tensor& owned) {
@@ -101,7 +105,9 @@ DLManagedTensorVersioned* lend(Tensor& owned) {
   managed.version = {DLPACK_MAJOR_VERSION, DLPACK_MINOR_VERSION};
   managed.manager_ctx = made;
   managed.deleter = delete_lent;
-  managed.dl_tensor = {tensor->data(), {kDLCPU, 0}, static_cast<int32_t>(tensor->rank), type, tensor->sizes(),
+  const int32_t gpu = tensor->storage->gpu;
+  const DLDevice device = gpu < 0 ? DLDevice{kDLCPU, 0} : DLDevice{kDLCUDA, gpu};
+  managed.dl_tensor = {tensor->data(), device, static_cast<int32_t>(tensor->rank), type, tensor->sizes(),
                        tensor->strides(), 0};
   return &managed;
 }
@@ -139,8 +145,8 @@ Targets::Targets(const std::vector<Tensor>& tensors) {
     if (reinterpret_cast<uintptr_t>(tensor->data()) % kTargetAlignment == 0) targets_.push_back({tensor});
   }
   targets = this;
-  result_memory = [](int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype) {
-    return targets->take(rank, sizes, strides, dtype);
+  result_memory = [](int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype, int32_t gpu) {
+    return targets->take(rank, sizes, strides, dtype, gpu);
   };
 }
 
@@ -158,11 +164,12 @@ void Targets::release(Tensor tensor) {
   take_over(tensor->storage);
 }
 
-Tensor Targets::take(int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype) {
+Tensor Targets::take(int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype, int32_t gpu) {
   for (Target& target : targets_) {
+    if (target.tensor->storage->gpu != gpu) continue;
     if (target.user != nullptr || !has_layout(target.tensor, rank, sizes, strides, dtype)) continue;
     const Storage& memory = *target.tensor->storage;
-    auto* const storage = new Storage{memory.data, memory.nbytes, 1, end_user, &target};
+    auto* const storage = new Storage{memory.data, memory.nbytes, 1, end_user, &target, gpu};
     target.user = storage;
     return new_over(storage, rank, sizes, strides, dtype);
   }

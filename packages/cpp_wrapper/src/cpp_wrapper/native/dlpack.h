@@ -21,7 +21,7 @@ struct Subject {
 
 /// Returns the runtime's code of a DLPack type; -1 for a type that it lacks.
 int32_t dtype_of(const DLDataType& type);
-/// Creates a tensor over memory of the caller. Fails if it is not plain memory of the CPU.
+/// Creates a tensor over memory of the caller. Fails if it is not plain memory of the host or, in a program for a device, of one.
 Tensor borrow(const DLTensor* given, const Subject& subject);
 /// Returns a tensor to the caller, who calls its deleter.
 DLManagedTensorVersioned* lend(Tensor& owned);
@@ -40,7 +40,7 @@ class Targets {
   Targets(const Targets&) = delete;
   ~Targets();
   /// Returns a tensor in the memory of an unused target of this layout; null if there is none.
-  Tensor take(int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype);
+  Tensor take(int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype, int32_t gpu);
   /// Lets new tensors have their own memory again.
   void stop() { result_memory = nullptr; }
   /// Returns whether a tensor is in memory of a target.

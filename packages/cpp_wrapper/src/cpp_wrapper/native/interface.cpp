@@ -28,9 +28,12 @@ void store_error(const char* text) {
 /// An open model.
 struct wir_model {
   wir::Container container;
-  int32_t threads = 0;
+  int32_t threads = 0, device = 0;
   std::once_flag reads_metadata;
   std::string metadata;
+
+  explicit wir_model(const wir_options& options)
+      : container(options.device), threads(options.threads), device(options.device) {}
 };
 
 namespace wir {
@@ -173,7 +176,8 @@ bool check_targets(const Handles& targets, const Handles& inputs) {
       fits = size < 0 || size == target->sizes()[dim];
     }
     if (!fits) {
-      fail_text("CPP610", {"output ", i, ": expected ", result.text, " on cpu, got ", tensor_text(target)});
+      const char* where = wir_program.gpu == nullptr ? " on cpu" : "";
+      fail_text("CPP610", {"output ", i, ": expected ", result.text, where, ", got ", tensor_text(target)});
     }
   }
   return are_known;
@@ -274,6 +278,42 @@ int32_t extract_constant(wir_model* model, const char* name, uint32_t flags, DLM
   });
 }
 
+// --- devices
+
+int32_t use_stream(void* stream) {
+  return guarded([&] {
+    if (wir_program.gpu != nullptr) require_device_memory().use_stream(stream);
+  });
+}
+
+int32_t synchronize(wir_model* model) {
+  return guarded([&] {
+    const int32_t device = checked(model).device;
+    if (wir_program.gpu != nullptr) require_device_memory().synchronize(device);
+  });
+}
+
+int32_t copy_to(wir_model* model, DLDeviceType device, const DLTensor* source, DLManagedTensorVersioned** copy) {
+  return guarded([&] {
+    wir_model& open = checked(model);
+    if (copy == nullptr) fail("WIR926", "expected a place for a tensor, got a null pointer");
+    *copy = nullptr;
+    if (device != kDLCPU && (device != kDLCUDA || wir_program.gpu == nullptr)) {
+      fail_text("WIR926", {"the model has no device of DLPack type ", static_cast<int64_t>(device)});
+    }
+    const Owned from(borrow(source, {"WIR926", "tensor", "source", 0, "a tensor"}));
+    Owned made;
+    if (device == kDLCPU) {
+      made.reset(new_tensor(from->rank, from->sizes(), nullptr, from->dtype));
+    } else {
+      made.reset(require_device_memory().allocate(from->rank, from->sizes(), nullptr, from->dtype, open.device));
+    }
+    copy_into(made.get(), from.get());
+    Tensor owned = made.release();
+    *copy = lend(owned);
+  });
+}
+
 // --- models
 
 std::atomic<int64_t> open_models{0};
@@ -295,13 +335,13 @@ int32_t open_model(const wir_options* options, wir_model** model) {
       if (options->size == 0) fail("WIR926", "the options' size is not set: write options.size = sizeof options");
       std::memcpy(&given, options, options->size < sizeof given ? options->size : sizeof given);
     }
+    if (given.device < 0) fail_text("WIR926", {"expected the index of a device, got ", given.device});
     if (given.threads < 0) fail_text("WIR926", {"expected a number of threads, got ", given.threads});
     keep_openmp();
     static std::mutex opening;
     const std::lock_guard<std::mutex> lock(opening);
     set_file(given.path, given.begin, given.nbytes, given.weights, given.unchecked_constants == 0);
-    std::unique_ptr<wir_model> made(new wir_model);
-    made->threads = given.threads;
+    std::unique_ptr<wir_model> made(new wir_model(given));
     open_models.fetch_add(1);
     *model = made.release();
   });
@@ -336,6 +376,7 @@ const char* error_code() {
 constexpr wir_api kApi = {
     WIR_ABI, sizeof(wir_api), open_model, close_model, description, metadata, last_error, error_code, run, run_into, run_program,
     update_constants, swap_constants, free_inactive_constants, extract_constant,
+    use_stream, synchronize, copy_to,
 };
 
 }  // namespace

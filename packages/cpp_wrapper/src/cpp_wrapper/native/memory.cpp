@@ -32,7 +32,13 @@ void free_own(Storage* storage) {
   delete storage;
 }
 
+const DeviceMemory& require_device_memory() {
+  if (&device_memory == nullptr) fail("WIR927", "the library has no code for tensors on a device");
+  return device_memory;
+}
+
 void take_over(Storage* storage) {
+  if (storage->gpu >= 0) return require_device_memory().move(storage, storage->nbytes);
   unsigned char* data = allocate_bytes(storage->nbytes);
   std::memcpy(data, storage->data, static_cast<size_t>(storage->nbytes));
   storage->data = data;
@@ -76,13 +82,17 @@ Tensor make_tensor(Storage* storage, int64_t offset, int64_t rank, const int64_t
 
 constinit thread_local ResultMemory result_memory = nullptr;
 
-Tensor new_tensor(int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype) {
+int64_t layout_bytes(int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype) {
   Int count = 1;
   for (int64_t i = 0; i < rank; ++i) count = count * Int(sizes[i]);
   const int64_t elements = strides != nullptr ? extent_of(rank, sizes, strides) : raw(count);
-  const int64_t nbytes = raw(Int(elements) * Int(element_size(dtype)));
+  return raw(Int(elements) * Int(element_size(dtype)));
+}
+
+Tensor new_tensor(int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype) {
+  const int64_t nbytes = layout_bytes(rank, sizes, strides, dtype);
   if (result_memory != nullptr) [[unlikely]] {
-    if (const Tensor made = result_memory(rank, sizes, strides, dtype)) return made;
+    if (const Tensor made = result_memory(rank, sizes, strides, dtype, -1)) return made;
   }
   unsigned char* data = allocate_bytes(nbytes);
   auto* storage = new (std::nothrow) Storage{data, nbytes, 1, free_own, nullptr};
@@ -91,6 +101,12 @@ Tensor new_tensor(int64_t rank, const int64_t* sizes, const int64_t* strides, in
     fail("WIR927", "allocation failed: no memory for a tensor");
   }
   return make_tensor(storage, 0, rank, sizes, strides, dtype);
+}
+
+Tensor new_like(Tensor like, int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype) {
+  const int32_t gpu = like->storage->gpu;
+  if (gpu < 0) return new_tensor(rank, sizes, strides, dtype);
+  return require_device_memory().allocate(rank, sizes, strides, dtype, gpu);
 }
 
 Tensor new_over(Storage* storage, int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype) {
@@ -104,10 +120,10 @@ Tensor new_view(Tensor base, int64_t offset, int64_t rank, const int64_t* sizes,
 }
 
 Tensor borrow_tensor(unsigned char* data, int64_t offset, int64_t rank, const int64_t* sizes, const int64_t* strides,
-                     int32_t dtype) {
+                     int32_t dtype, int32_t gpu) {
   const int64_t begin = offset * element_size(dtype);
   const int64_t nbytes = raw(Int(begin) + Int(extent_of(rank, sizes, strides)) * Int(element_size(dtype)));
-  return make_tensor(new Storage{data, nbytes, 1, free_borrowed, nullptr}, begin, rank, sizes, strides, dtype);
+  return make_tensor(new Storage{data, nbytes, 1, free_borrowed, nullptr, gpu}, begin, rank, sizes, strides, dtype);
 }
 
 void free_tensor(Tensor tensor) {
@@ -130,13 +146,13 @@ Owned contiguous(Tensor tensor) { return contiguous(tensor, tensor->dtype); }
 
 Owned contiguous(Tensor tensor, int32_t dtype) {
   if (tensor->dtype == dtype && is_contiguous(tensor)) return Owned(same(tensor));
-  Owned made(new_tensor(tensor->rank, tensor->sizes(), nullptr, dtype));
+  Owned made(new_like(tensor, tensor->rank, tensor->sizes(), nullptr, dtype));
   copy_into(made.get(), tensor);
   return made;
 }
 
 Tensor clone_with_strides(Tensor source) {
-  Owned made(new_tensor(source->rank, source->sizes(), source->strides(), source->dtype));
+  Owned made(new_like(source, source->rank, source->sizes(), source->strides(), source->dtype));
   copy_into(made.get(), source);
   return made.release();
 }
@@ -155,17 +171,8 @@ void fail_dtype(const char* name, int32_t dtype) {
 
 // --- copies
 
-namespace {
-
-/// A copy: sizes without dimensions of size 1, and strides in bytes. The innermost dimension comes first.
-struct Strided {
-  int64_t rank = 0;
-  int64_t sizes[kMaxRank], to[kMaxRank], from[kMaxRank];
-};
-
-/// Returns the dimensions of a copy with broadcasting; merges those that are one run in both tensors.
-Strided strided_copy(Tensor target, Tensor source) {
-  Strided made;
+StridedCopy strided_copy(Tensor target, Tensor source) {
+  StridedCopy made;
   const int64_t to_size = element_size(target->dtype), from_size = element_size(source->dtype);
   const int64_t missing = target->rank - source->rank;
   for (int64_t i = target->rank - 1; i >= 0; --i) {
@@ -193,6 +200,8 @@ Strided strided_copy(Tensor target, Tensor source) {
   }
   return made;
 }
+
+namespace {
 
 using Row = void (*)(unsigned char* to, int64_t to_stride, const unsigned char* from, int64_t from_stride, int64_t count);
 
@@ -256,7 +265,7 @@ Row row_of(int32_t to, int32_t from) {
   }
 }
 
-void run_copy(const Strided& loops, Tensor target, Tensor source, unsigned char* to, const unsigned char* from) {
+void run_copy(const StridedCopy& loops, Tensor target, Tensor source, unsigned char* to, const unsigned char* from) {
   const Row row = row_of(target->dtype, source->dtype);
   int64_t index[kMaxRank] = {};
   for (;;) {
@@ -278,20 +287,6 @@ void run_copy(const Strided& loops, Tensor target, Tensor source, unsigned char*
   }
 }
 
-struct ByteRange {
-  const unsigned char *begin, *end;
-};
-ByteRange range_of(Tensor tensor) {
-  const int64_t extent = extent_of(tensor->rank, tensor->sizes(), tensor->strides());
-  return {tensor->data(), tensor->data() + extent * element_size(tensor->dtype)};
-}
-
-/// Returns whether a write of the target may change elements of the source that are read later.
-bool may_overlap(Tensor target, Tensor source) {
-  const ByteRange to = range_of(target), from = range_of(source);
-  return to.begin < from.end && from.begin < to.end;
-}
-
 bool is_same_layout(Tensor first, Tensor second) {
   return first->data() == second->data() && first->rank == second->rank && first->dtype == second->dtype &&
          std::equal(first->sizes(), first->sizes() + first->rank, second->sizes()) &&
@@ -300,11 +295,23 @@ bool is_same_layout(Tensor first, Tensor second) {
 
 }  // namespace
 
-void copy_into(Tensor target, Tensor source) {
+int64_t extent_bytes(Tensor tensor) {
+  return extent_of(tensor->rank, tensor->sizes(), tensor->strides()) * element_size(tensor->dtype);
+}
+
+bool may_overlap(Tensor target, Tensor source) {
+  const unsigned char *to = target->data(), *from = source->data();
+  return to < from + extent_bytes(source) && from < to + extent_bytes(target);
+}
+
+void copy_into(Tensor target, Tensor source, bool may_return_early) {
+  if (target->storage->gpu >= 0 || source->storage->gpu >= 0) {
+    return require_device_memory().copy(target, source, may_return_early);
+  }
   if (target->rank > kMaxRank || source->rank > kMaxRank) {
     fail_text("WIR927", {"copy_ failed: tensors have at most ", kMaxRank, " dimensions"});
   }
-  const Strided loops = strided_copy(target, source);
+  const StridedCopy loops = strided_copy(target, source);
   if (target->count == 0 || is_same_layout(target, source)) return;
   if (!may_overlap(target, source)) return run_copy(loops, target, source, target->data(), source->data());
   Owned apart(new_tensor(source->rank, source->sizes(), nullptr, source->dtype));
@@ -313,6 +320,7 @@ void copy_into(Tensor target, Tensor source) {
 }
 
 void fill_zero(Tensor tensor) {
+  if (tensor->storage->gpu >= 0) return require_device_memory().zero(tensor);
   if (is_contiguous(tensor)) {
     std::memset(tensor->data(), 0, static_cast<size_t>(tensor->count * element_size(tensor->dtype)));
     return;

@@ -12,4 +12,12 @@ inline void addmm(Tensor out, Tensor self, Tensor mat1, Tensor mat2, double beta
 }
 inline void mm(Tensor out, Tensor mat1, Tensor mat2) { wir_op_mm_out(out, mat1, mat2); }
 
+// Torch's settings, which a native library does not have: matmuls of float32 use full precision.
+enum class Backend : int32_t { kGeneric, kCuda, kMkldnn };
+enum class Precision : int32_t { kNone, kIeee, kTf32, kBf16, kDefault };
+inline constexpr bool knows_precision() { return false; }
+inline constexpr Precision matmul_precision(Backend) { return Precision::kIeee; }
+/// Opens the cuBLASLt of this name; null if there is none.
+void* find_cublas(const char* name);
+
 }  // namespace wir

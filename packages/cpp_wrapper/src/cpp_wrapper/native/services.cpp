@@ -22,7 +22,7 @@ void stack_tensors(Tensor& made, const Tensor* parts, size_t count) {
   if (first->rank + 1 > kMaxRank) fail_text("WIR927", {"a tensor has more than ", kMaxRank, " dimensions"});
   int64_t sizes[kMaxRank] = {static_cast<int64_t>(count)};
   std::copy(first->sizes(), first->sizes() + first->rank, sizes + 1);
-  Owned stacked(new_tensor(first->rank + 1, sizes, nullptr, first->dtype));
+  Owned stacked(new_like(first, first->rank + 1, sizes, nullptr, first->dtype));
   const int64_t nbytes = first->count * element_size(first->dtype);
   for (size_t i = 0; i < count; ++i) {
     const int64_t offset = static_cast<int64_t>(i) * nbytes;
@@ -33,7 +33,12 @@ void stack_tensors(Tensor& made, const Tensor* parts, size_t count) {
 }
 
 bool is_finite(Tensor given) {
-  const Owned dense = contiguous(given);
+  Owned dense = contiguous(given);
+  if (dense->storage->gpu >= 0) {
+    Owned on_host(new_tensor(dense->rank, dense->sizes(), nullptr, dense->dtype));
+    copy_into(on_host.get(), dense.get());
+    dense = std::move(on_host);
+  }
   for (int64_t i = 0; i < dense->count; ++i) {
     const Number value = load_number(dense->data() + i * element_size(dense->dtype), dense->dtype);
     if (!value.is_whole && !(std::isfinite(value.real) && std::isfinite(value.imaginary))) return false;
@@ -82,13 +87,15 @@ bool may_share_elements(int64_t rank, const int64_t* sizes, const int64_t* strid
 bool lay_out(Tensor& result, Ints sizes, Ints strides) {
   const int64_t *want = ints(sizes), *steps = ints(strides);
   // No view and no caller sees the memory of a fresh result: a copy means the same.
-  const bool is_own = result->storage->free == free_own || Targets::owns(result);
+  const Storage& storage = *result->storage;
+  const bool is_own = storage.free == free_own || Targets::owns(result) ||
+                      (storage.gpu >= 0 && storage.free == require_device_memory().free);
   if (!is_own || result->storage->users != 1 || result->rank != static_cast<int64_t>(sizes.size())) return false;
   for (int64_t i = 0; i < result->rank; ++i) {
     if (want[i] != result->sizes()[i] || steps[i] < 0) return false;
   }
   if (may_share_elements(result->rank, want, steps)) return false;
-  Owned made(new_tensor(result->rank, want, steps, result->dtype));
+  Owned made(new_like(result, result->rank, want, steps, result->dtype));
   copy_into(made.get(), result);
   drop(result);
   result = made.release();
@@ -98,6 +105,7 @@ bool lay_out(Tensor& result, Ints sizes, Ints strides) {
 void resize(Tensor target, Int nbytes) {
   Storage* storage = target->storage;
   if (Targets::owns(target)) Targets::release(target);
+  if (storage->gpu >= 0 && storage->free == require_device_memory().free) return device_memory.move(storage, raw(nbytes));
   if (storage->free != free_own) fail("WIR927", "resize_storage_bytes_ failed: the storage's memory belongs to the caller");
   if (raw(nbytes) == storage->nbytes) return;
   unsigned char* data = allocate_bytes(raw(nbytes));

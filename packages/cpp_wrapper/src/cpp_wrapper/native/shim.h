@@ -59,8 +59,12 @@ inline int32_t aoti_torch_get_stride(Tensor tensor, int64_t dim, int64_t* stride
   return *stride = tensor->strides()[dim], 0;
 }
 inline int32_t aoti_torch_get_dtype(Tensor tensor, int32_t* dtype) { return *dtype = tensor->dtype, 0; }
-inline int32_t aoti_torch_get_device_type(Tensor, int32_t* type) { return *type = aoti_torch_device_type_cpu(), 0; }
-inline int32_t aoti_torch_get_device_index(Tensor, int32_t* index) { return *index = 0, 0; }
+inline int32_t aoti_torch_get_device_type(Tensor tensor, int32_t* type) {
+  return *type = tensor->storage->gpu >= 0 ? aoti_torch_device_type_cuda() : aoti_torch_device_type_cpu(), 0;
+}
+inline int32_t aoti_torch_get_device_index(Tensor tensor, int32_t* index) {
+  return *index = tensor->storage->gpu >= 0 ? tensor->storage->gpu : 0, 0;
+}
 inline int32_t aoti_torch_get_layout(Tensor, int32_t* layout) { return *layout = aoti_torch_layout_strided(), 0; }
 inline int32_t aoti_torch_get_storage_offset(Tensor tensor, int64_t* offset) {
   return *offset = tensor->offset / wir::element_size(tensor->dtype), 0;
@@ -76,15 +80,16 @@ inline int32_t aoti_torch__reinterpret_tensor(Tensor base, int64_t rank, const i
   const int64_t at = base->offset + offset * wir::element_size(base->dtype);
   return *made = wir::new_view(base, at, rank, sizes, strides, base->dtype), 0;
 }
-inline int32_t aoti_torch_empty_strided(int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype, int32_t,
-                                        int32_t, Tensor* made) {
-  return *made = wir::new_tensor(rank, sizes, strides, dtype), 0;
+inline int32_t aoti_torch_empty_strided(int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype,
+                                        int32_t device, int32_t index, Tensor* made) {
+  if (device == aoti_torch_device_type_cpu()) return *made = wir::new_tensor(rank, sizes, strides, dtype), 0;
+  return *made = wir::require_device_memory().allocate(rank, sizes, strides, dtype, index), 0;
 }
 inline int32_t aoti_torch_empty_strided_pinned(int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype,
                                                int32_t, int32_t, Tensor* made) {
-  return *made = wir::new_tensor(rank, sizes, strides, dtype), 0;
+  return *made = wir::require_device_memory().allocate_pinned(rank, sizes, strides, dtype), 0;
 }
-/// Creates a tensor over memory that outlives it.
+/// Creates a tensor over memory of the host that outlives it.
 inline int32_t aoti_torch_create_tensor_from_blob(void* data, int64_t rank, const int64_t* sizes, const int64_t* strides,
                                                   int64_t offset, int32_t dtype, int32_t, int32_t, Tensor* made) {
   return *made = wir::borrow_tensor(static_cast<unsigned char*>(data), offset, rank, sizes, strides, dtype), 0;
@@ -92,5 +97,7 @@ inline int32_t aoti_torch_create_tensor_from_blob(void* data, int64_t rank, cons
 inline int32_t aoti_torch_clone_preserve_strides(Tensor source, Tensor* made) {
   return *made = wir::clone_with_strides(source), 0;
 }
-inline int32_t aoti_torch_copy_(Tensor target, Tensor source, int32_t) { return wir::copy_into(target, source), 0; }
+inline int32_t aoti_torch_copy_(Tensor target, Tensor source, int32_t may_return_early) {
+  return wir::copy_into(target, source, may_return_early != 0), 0;
+}
 inline int32_t aoti_torch_zero_(Tensor tensor) { return wir::fill_zero(tensor), 0; }

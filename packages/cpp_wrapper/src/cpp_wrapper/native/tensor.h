@@ -13,6 +13,8 @@ struct Storage {
   std::atomic<int64_t> users;
   void (*free)(Storage*);
   void* owner;  // what `free` releases, of memory of others
+  int32_t gpu = -1;        // the index of the CUDA device that has the memory; -1: the host
+  void* stream = nullptr;  // of that device: its work before the release of the memory may use it
 };
 
 }  // namespace wir

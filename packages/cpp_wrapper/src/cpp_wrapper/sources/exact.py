@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cpp_wrapper.sources.matmuls import write_matmul
+from cpp_wrapper.sources.native import is_on_device
 from cpp_wrapper.sources.scalars import is_whole, keeps_meaning, wide_number
 from cpp_wrapper.sources.scope import FunctionScope, dtype_text
 from wrapper_ir import ir
@@ -30,7 +31,9 @@ NATIVE_EXACT = ("aten::add.Tensor", "prims::convert_element_type")
 
 def write_exactly(step: steps.CallOperator, scope: FunctionScope) -> bool:
     """Writes equivalent calls. Returns False if there are none."""
-    if scope.module.native is not None and step.operator.extern.name not in NATIVE_EXACT:
+    if scope.module.native is not None and (
+        step.operator.extern.name not in NATIVE_EXACT or is_on_device(step)
+    ):
         return False
     match step.operator.extern.name:
         case "aten::full":

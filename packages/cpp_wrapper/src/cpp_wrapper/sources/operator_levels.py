@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cpp_wrapper.kernels.isa import isa_build_args, required_features
@@ -59,13 +59,13 @@ def family_units(names: Iterable[str], levels: Sequence[OperatorLevel]) -> tuple
     )
 
 
-def write_choices(operators: Mapping[str, NativeOperator], levels: Sequence[OperatorLevel]) -> list[str]:
+def write_choices(operators: Sequence[NativeOperator], levels: Sequence[OperatorLevel]) -> list[str]:
     """Returns functions that call the copy of an operator for the processor; none if there is one copy."""
     if len(levels) <= 1:
         return []
     needs = "".join(f"{' '.join(sorted(level.features))}|" for level in levels)
     lines = []
-    for operator in operators.values():
+    for operator in operators:
         copies = [f"{operator.function}_{number}" for number in range(len(levels))]
         arguments = ", ".join(text.rpartition(" ")[2] for text in operator.parameters.split(", "))
         lines += [

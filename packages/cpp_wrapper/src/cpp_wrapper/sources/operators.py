@@ -12,6 +12,7 @@ from cpp_wrapper.sources.arguments import enumeration, on_gpu, refused, shim_arg
 from cpp_wrapper.sources.bridge import bridge, mixes_returns, require_python, returned
 from cpp_wrapper.sources.exact import write_exactly
 from cpp_wrapper.sources.matmuls import write_matmul
+from cpp_wrapper.sources.native import is_on_device
 from cpp_wrapper.sources.scalars import has_whole_scalars, keeps_meaning, tensor_overload, wide_number
 from cpp_wrapper.sources.scope import FunctionScope, ResultPath, string_text
 from cpp_wrapper.sources.shims import (
@@ -214,10 +215,10 @@ def _declaration(step: steps.CallOperator, scope: FunctionScope) -> str:
     """Returns name and parameters of an operator's C function, without `)`; '' if it has none."""
     name = step.operator.extern.name
     if scope.module.native is not None:
-        operator = scope.module.native.get(name)
+        operator = scope.module.native.of(is_on_device(step)).get(name)
         if operator is None:
             return ""
-        scope.module.called[name] = operator
+        scope.module.called[operator.function] = operator
         return f"{operator.function}({operator.parameters}"
     device = _device_type(step, scope)
     table = shim_table(device) if device else {}

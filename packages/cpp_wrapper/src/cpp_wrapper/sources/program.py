@@ -9,9 +9,7 @@ from dataclasses import dataclass
 
 from cpp_wrapper._compat import torch_version
 from cpp_wrapper.errors import EmitError
-from cpp_wrapper.kernels.isa import ISAS, isa_build_args
 from cpp_wrapper.kernels.options import CppOptions, check_options
-from cpp_wrapper.runtime_build import NATIVE_RUNTIME
 from cpp_wrapper.sources.constants import (
     Blob,
     blob_table,
@@ -22,7 +20,7 @@ from cpp_wrapper.sources.constants import (
     write_load,
 )
 from cpp_wrapper.sources.convention import write_convention
-from cpp_wrapper.sources.description import HEADER, Weights, is_of_caller, model_header, write_description
+from cpp_wrapper.sources.description import Weights, is_of_caller, write_description
 from cpp_wrapper.sources.exact import NATIVE_EXACT
 from cpp_wrapper.sources.function import declaration, write_function
 from cpp_wrapper.sources.gpu import (
@@ -34,7 +32,6 @@ from cpp_wrapper.sources.gpu import (
     write_kernels,
 )
 from cpp_wrapper.sources.kernels import (
-    OWN_COPIES,
     KernelUnit,
     Levels,
     instruction_rows,
@@ -42,24 +39,12 @@ from cpp_wrapper.sources.kernels import (
     kernel_units,
     levels_of,
 )
+from cpp_wrapper.sources.library_files import library_files
 from cpp_wrapper.sources.lines import line_origins
-from cpp_wrapper.sources.native import (
-    NativeOperator,
-    operator_files,
-    operators_with,
-    require_offsets,
-    require_operators,
-)
-from cpp_wrapper.sources.operator_levels import (
-    FamilyUnit,
-    OperatorLevel,
-    family_units,
-    operator_levels,
-    write_choices,
-)
+from cpp_wrapper.sources.native import NativeTables, operators_with, require_offsets, require_operators
+from cpp_wrapper.sources.operator_levels import FamilyUnit, OperatorLevel, operator_levels, write_choices
 from cpp_wrapper.sources.persistent import write_persistent
 from cpp_wrapper.sources.scope import FunctionScope, ProgramScope
-from cpp_wrapper.sources.texts import TEXTS, native_texts
 from cpp_wrapper.sources.version import METADATA_VERSION, NATIVE
 from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
@@ -133,20 +118,11 @@ def emit_sources(
     )
     launched = gpu_kernels(plan, module, options.archs)
     place_images(launched, blobs)
-    unused = set() if module.gpu else {"driver.h", "driver.cpp", "gpu.cpp"}
-    unused |= set() if module.graphed.numbers else {"capture.h", "graphs.h", "graphs.cpp", "gpu_matmuls.cpp"}
     own_levels = operator_levels(units, options.cpu_isas) if is_native else ()
     lines = _program(module, levels, launched, blobs, own_levels)
     weights = _weights(options, name, tuple(blobs.values()))
-    operators = operator_files({one.family for one in module.called.values()}, options.operators)
-    families = family_units(operators, own_levels)
-    files = {n: text for n, text in TEXTS.items() if not n.endswith(".txt") and n not in unused}
+    families, files = library_files(module, units, own_levels, options.operators)
     if is_native:
-        vectors = _vector_functions(units)
-        families += vectors
-        files = {**_native_files(files), **operators}
-        files |= {unit.name: native_texts()[unit.name] for unit in vectors}
-        files[HEADER] = model_header()
         files["description.cpp"] = "\n".join(write_description(plan, name, weights)) + "\n"
     files["helpers.h"] = '#pragma once\n#include "symbols.h"\n' + CPP_HELPERS
     files["program.cpp"] = "\n".join(lines) + "\n"
@@ -166,36 +142,15 @@ WEIGHTS_SUFFIX = ".weights"
 """The end of the name of a file of constants."""
 
 
-def _native_files(files: Mapping[str, str]) -> dict[str, str]:
-    """Returns the files of native libraries: shared ones, and those of the native runtime."""
-    names = {n for n in (*files, *native_texts()) if n in NATIVE_RUNTIME or n.endswith(".h")}
-    return {n: text for n, text in {**files, **native_texts()}.items() if n in names - {*_TORCH_HEADERS}}
-
-
-_TORCH_HEADERS = ("matrices.h", "python.h", "capture.h", "graphs.h", "driver.h")
-
-
-def _check_native(plan: Plan, table: Mapping[str, NativeOperator]) -> None:
+def _check_native(plan: Plan, tables: NativeTables) -> None:
     """Raises EmitError for what the native runtime lacks: CPP502 for operators, CPP503 for devices and
     inputs.
     """
     target = plan.program.target.device
-    if target != ir.CPU:
+    if target.type not in ("cpu", "cuda"):
         raise EmitError("CPP503", f"the native runtime has no {target}", "build for torch (runtime='torch')")
-    require_operators(plan, table, NATIVE_EXACT)
+    require_operators(plan, tables, NATIVE_EXACT)
     require_offsets(plan)
-
-
-def _vector_functions(units: Sequence[KernelUnit]) -> tuple[FamilyUnit, ...]:
-    """Returns units of the functions that kernels call by Sleef's names, one for each of their levels."""
-    families: dict[tuple[str, ...], FamilyUnit] = {}
-    for level in (name for name, isa in ISAS.items() if isa.capability):
-        flags = isa_build_args("", [level])
-        for unit in units:
-            if flags[-1] in unit.flags:
-                own = tuple(flag for flag in OWN_COPIES if flag in unit.flags)
-                families[flags] = FamilyUnit(name="sleef.cpp", flags=(*flags, *own))
-    return tuple(families.values())
 
 
 def _check_signature(signature: ir.Signature) -> None:
@@ -238,7 +193,7 @@ def _program(
         "",
         "using namespace wir;",
         "",
-        *write_choices(module.called, own_levels),
+        *write_choices([one for one in module.called.values() if not one.is_of_device], own_levels),
         *([*module.shims.values(), ""] if module.native is not None else []),
         'extern "C" {',
         *(module.shims.values() if module.native is None else ()),

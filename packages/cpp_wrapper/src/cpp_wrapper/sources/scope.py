@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from cpp_wrapper.errors import EmitError
 from cpp_wrapper.sources.graphs import find_graphed
 from cpp_wrapper.sources.lines import SourceLine
-from cpp_wrapper.sources.native import NativeOperator
+from cpp_wrapper.sources.native import NativeOperator, NativeTables
 from cpp_wrapper.sources.numbers import number_text, ranges_of
 from cpp_wrapper.sources.texts import TEXTS
 from wrapper_ir import ir
@@ -86,13 +86,13 @@ class ProgramScope:
         python_operators: bool,
         cuda_graphs: int,
         origins: OpOrigins,
-        native: Mapping[str, NativeOperator] | None = None,
+        native: NativeTables | None = None,
     ) -> None:
         self.plan = plan
         self.native = native
-        """The operators of the native runtime by name; None for a library over torch."""
+        """The operators of the native runtime; None for a library over torch."""
         self.called: dict[str, NativeOperator] = {}
-        """Called operators of the native runtime, by name."""
+        """Called operators of the native runtime, by function."""
         self.origins = origins
         """Origins of the plan's ops in the program before lowering."""
         self.oldest_torch = oldest_torch

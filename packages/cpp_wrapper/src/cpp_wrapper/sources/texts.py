@@ -26,3 +26,9 @@ def native_texts() -> Mapping[str, str]:
     """
     native = _PACKAGE / "native"
     return {**_texts(native), **_texts(native / "operators"), **_texts(native / "vectors")}
+
+
+@lru_cache
+def cuda_texts() -> Mapping[str, str]:
+    """Returns files of the native runtime for CUDA devices, and tables of their operators."""
+    return _texts(_PACKAGE / "native" / "cuda")

@@ -16,6 +16,8 @@ constexpr const char* kNames[] = {
     "cuModuleGetFunction", "cuFuncSetAttribute", "cuFuncSetCacheConfig", "cuLaunchKernel", "cuLaunchKernelEx",
     "cuStreamCreate", "cuStreamDestroy_v2", "cuStreamIsCapturing", "cuStreamBeginCapture_v2",
     "cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphLaunch", "cuGraphExecDestroy", "cuGraphDestroy", "cuMemcpyDtoDAsync_v2",
+    "cuMemcpyAsync", "cuMemsetD8Async", "cuMemPoolCreate", "cuMemPoolSetAttribute", "cuMemAllocFromPoolAsync", "cuMemFreeAsync",
+    "cuMemAlloc_v2", "cuMemFree_v2", "cuMemHostAlloc", "cuMemFreeHost", "cuStreamSynchronize",
     "cuStreamWaitEvent", "cuEventCreate", "cuEventRecord", "cuEventSynchronize",
     "cuEventDestroy_v2", "cuDriverGetVersion", "cuTensorMapEncodeTiled"};
 constexpr size_t kFunctions = sizeof kNames / sizeof kNames[0];

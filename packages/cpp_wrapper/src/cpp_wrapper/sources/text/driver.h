@@ -29,6 +29,15 @@ struct Config {
   unsigned count;
 };
 
+/// Properties of a pool of memory of device `index`: pinned memory that no other process opens.
+struct PoolFacts {
+  int allocation = 1, handle = 0, location = 1, index = 0;
+  void* security = nullptr;
+  size_t max_size = 0;
+  unsigned char reserved[56] = {};
+};
+inline constexpr int kMemoryPools = 115, kReleaseThreshold = 4;
+
 struct Driver {
   int (*Init)(unsigned);
   int (*GetErrorName)(int, const char**);
@@ -57,6 +66,17 @@ struct Driver {
   int (*GraphExecDestroy)(void*);
   int (*GraphDestroy)(void*);
   int (*MemcpyDtoDAsync)(uint64_t, uint64_t, size_t, void*);
+  int (*MemcpyAsync)(uint64_t, uint64_t, size_t, void*);
+  int (*MemsetD8Async)(uint64_t, unsigned char, size_t, void*);
+  int (*MemPoolCreate)(void**, const PoolFacts*);
+  int (*MemPoolSetAttribute)(void*, int, void*);
+  int (*MemAllocFromPoolAsync)(uint64_t*, size_t, void*, void*);
+  int (*MemFreeAsync)(uint64_t, void*);
+  int (*MemAlloc)(uint64_t*, size_t);
+  int (*MemFree)(uint64_t);
+  int (*MemHostAlloc)(void**, size_t, unsigned);
+  int (*MemFreeHost)(void*);
+  int (*StreamSynchronize)(void*);
   int (*StreamWaitEvent)(void*, void*, unsigned);
   int (*EventCreate)(void**, unsigned);
   int (*EventRecord)(void*, void*);

@@ -2,6 +2,8 @@
 //
 // Torch's operators use a workspace for each cuBLAS handle and stream, which torch may free at any time
 // (`torch._C._cuda_clearCublasWorkspaces`): a graph of them would continue to write there.
+#include "gpu_matmuls.h"
+
 #include <dlfcn.h>
 
 #include <cstring>
@@ -9,6 +11,7 @@
 #include "container.h"
 #include "graphs.h"
 #include "matrices.h"
+#include "platform.h"
 
 extern "C" {
 int32_t aoti_torch_cuda_mm_out(AtenTensorHandle out, AtenTensorHandle self, AtenTensorHandle mat2);
@@ -21,8 +24,8 @@ namespace wir {
 namespace {
 
 // The used part of cublasLt.h, as in its public interface.
-enum DataType { kFloat = 0, kHalf = 2, kBrain = 14 };
-enum ComputeType { kComputeFloat = 68, kComputeTf32 = 77 };
+enum DataType { kFloat = 0, kDouble = 1, kHalf = 2, kComplexFloat = 4, kComplexDouble = 5, kBrain = 14 };
+enum ComputeType { kComputeFloat = 68, kComputeDouble = 70, kComputeTf32 = 77 };
 enum DescAttribute { kTransposeA = 3, kTransposeB = 4, kEpilogue = 7, kBiasPointer = 8 };
 enum LayoutAttribute { kBatchCount = 5, kBatchStride = 6 };
 enum PreferenceAttribute { kMaxWorkspace = 1, kReductions = 3, kAlignmentA = 5 };
@@ -62,11 +65,11 @@ constexpr const char* kNames[] = {
     "MatmulPreferenceDestroy", "MatmulAlgoGetHeuristic", "Matmul"};
 static_assert(sizeof(CublasLt) == sizeof kNames, "a name for each function, in order");
 
-/// The functions of the library that torch has loaded; null if it has no supported version.
+/// The functions of the library; null if there is no supported version.
 const CublasLt* open_library() {
   void* library = nullptr;
   for (const char* name : {"libcublasLt.so.13", "libcublasLt.so.12"}) {
-    if (library == nullptr) library = dlopen(name, RTLD_NOW | RTLD_NOLOAD);
+    if (library == nullptr) library = find_cublas(name);
   }
   if (library == nullptr) return nullptr;
   void* functions[sizeof kNames / sizeof kNames[0]];
@@ -106,12 +109,34 @@ bool read_batch(Tensor tensor, Batch& made, bool may_be_row = false) {
   return true;
 }
 
-int data_type(int32_t dtype) { return dtype == f32() ? kFloat : dtype == f16() ? kHalf : dtype == bf16() ? kBrain : -1; }
+int data_type(int32_t dtype) {
+  if (dtype == f32()) return kFloat;
+  if (dtype == f16()) return kHalf;
+  if (dtype == bf16()) return kBrain;
+  return dtype == f64() ? kDouble : dtype == c64() ? kComplexFloat : dtype == c128() ? kComplexDouble : -1;
+}
+bool is_double(int type) { return type == kDouble || type == kComplexDouble; }
+/// The type of factors.
+int scale_type(int type) { return type == kHalf || type == kBrain ? int{kFloat} : type; }
 /// Returns `torch.backends.cuda.matmul.fp32_precision` if torch exports it; otherwise full precision.
 int compute_type(int type) {
+  if (is_double(type)) return kComputeDouble;
   const bool is_tf32 = type == kFloat && knows_precision() && matmul_precision(Backend::kCuda) == Precision::kTf32;
   return is_tf32 ? kComputeTf32 : kComputeFloat;
 }
+
+/// A factor in the type that a matmul scales by; the imaginary part is 0.
+struct Scale {
+  alignas(16) unsigned char bytes[16] = {};
+  Scale(int type, double value) {
+    const auto narrow = static_cast<float>(value);
+    if (is_double(type)) {
+      std::memcpy(bytes, &value, sizeof value);
+    } else {
+      std::memcpy(bytes, &narrow, sizeof narrow);
+    }
+  }
+};
 
 // --- descriptions, freed at the end of the scope
 
@@ -134,7 +159,7 @@ class Layout {
 };
 class Description {
  public:
-  explicit Description(int compute) { check_matmul(cublas()->MatmulDescCreate(&made_, compute, kFloat)); }
+  explicit Description(int type) { check_matmul(cublas()->MatmulDescCreate(&made_, compute_type(type), scale_type(type))); }
   Description(const Description&) = delete;
   ~Description() { cublas()->MatmulDescDestroy(made_); }
   template <class T> void set(int attribute, T value) {
@@ -171,7 +196,7 @@ struct Added {
   int64_t leading = 0, step = 0;
 };
 /// `out` is the result's layout, `c` its layout for BLAS.
-bool read_added(const Batch& bias, const Batch& out, const Batch& c, bool is_transposed, float beta, Added& made) {
+bool read_added(const Batch& bias, const Batch& out, const Batch& c, bool is_transposed, double beta, Added& made) {
   const Matrix& own = bias.matrix;
   if (own.columns != out.matrix.columns || (own.column_stride != 1 && own.columns != 1)) return false;
   const bool is_row = own.rows == 1 || own.row_stride == 0;
@@ -187,7 +212,58 @@ bool read_added(const Batch& bias, const Batch& out, const Batch& c, bool is_tra
 
 }  // namespace
 
+/// A matmul of one key: what cuBLASLt is called with.
+struct PreparedMatmul {
+  Description matmul;
+  Layout a, b, c, d;
+  Heuristic chosen{};
+};
+
+namespace {
+
+constexpr size_t kMaxPrepared = 512;
+
+/// The operands of a matmul as BLAS has them. `source` is the added matrix, `d` the result.
+struct Operands {
+  int type = 0;
+  Batch a, b, source, d;
+  Factor how_a, how_b;
+  int64_t ld_source = 0, ld_result = 0;
+  bool has_row = false;
+};
+
+MatmulKey key_of(const Operands& one) {
+  const Matrix &a = one.a.matrix, &b = one.b.matrix, &c = one.source.matrix, &d = one.d.matrix;
+  return {one.type, compute_type(one.type), one.how_a.how, one.how_b.how, one.has_row, a.rows, a.columns, b.rows, b.columns, d.rows,
+          d.columns, one.d.count, one.how_a.leading, one.how_b.leading, one.ld_source, one.ld_result, one.a.step, one.b.step,
+          one.source.step, one.d.step, alignment(a.data) << 16 | alignment(b.data), alignment(c.data), alignment(d.data)};
+}
+
+/// Returns null if cuBLASLt has no algorithm.
+std::unique_ptr<PreparedMatmul> prepare_matmul(void* handle, const Operands& one) {
+  const int type = one.type;
+  std::unique_ptr<PreparedMatmul> made(new PreparedMatmul{
+      Description(type), Layout(type, one.a, one.how_a.leading), Layout(type, one.b, one.how_b.leading),
+      Layout(type, one.source, one.ld_source), Layout(type, one.d, one.ld_result)});
+  made->matmul.set(kTransposeA, int32_t{one.how_a.how == 't' ? kTranspose : 0});
+  made->matmul.set(kTransposeB, int32_t{one.how_b.how == 't' ? kTranspose : 0});
+  if (one.has_row) made->matmul.set(kEpilogue, int32_t{kEpilogueBias});
+  Preference preference;
+  preference.set(kMaxWorkspace, kWorkspace);
+  preference.set(kReductions, kExactReductions);
+  const void* const places[] = {one.a.matrix.data, one.b.matrix.data, one.source.matrix.data, one.d.matrix.data};
+  for (int i = 0; i < 4; ++i) preference.set(kAlignmentA + i, alignment(places[i]));
+  int found = 0;
+  const int asked = cublas()->MatmulAlgoGetHeuristic(handle, made->matmul.get(), made->a.get(), made->b.get(), made->c.get(),
+                                                     made->d.get(), preference.get(), 1, &made->chosen, &found);
+  return asked == 0 && found != 0 ? std::move(made) : nullptr;
+}
+
+}  // namespace
+
+Matmuls::Matmuls() = default;
 Matmuls::~Matmuls() {
+  prepared_.clear();
   drop(workspace_);
   if (handle_ != nullptr) cublas()->Destroy(handle_);
 }
@@ -199,7 +275,7 @@ bool Matmuls::prepare(const Run& run) {
   return true;
 }
 
-const char* Matmuls::multiply(const Run& run, Tensor to, const Tensor* bias, Tensor mat1, Tensor mat2, float beta, float alpha) {
+const char* Matmuls::multiply(const Run& run, Tensor to, const Tensor* bias, Tensor mat1, Tensor mat2, double beta, double alpha) {
   Batch out, first, second, added;
   const int type = data_type(dtype_of(to));
   if (type < 0 || data_type(dtype_of(mat1)) != type || data_type(dtype_of(mat2)) != type) return "a matmul of other types";
@@ -209,57 +285,53 @@ const char* Matmuls::multiply(const Run& run, Tensor to, const Tensor* bias, Ten
   const int64_t count = out.count, k = first.matrix.columns;
   if (first.count != count || second.count != count || k == 0) return "a matmul of other shapes";
   if (out.matrix.rows == 0 || out.matrix.columns == 0 || count == 0) return "";
-  if (!prepare(run)) return "a matmul, and torch has not loaded a cuBLAS that is known";
-  Batch c = out, a = first, b = second;
+  if (!prepare(run)) return "a matmul, and there is no cuBLAS that is known";
+  Operands one;
+  one.type = type, one.d = out, one.a = first, one.b = second;
   const bool is_transposed = out.matrix.column_stride == 1 && !(out.matrix.is_written() && out.matrix.columns != 1);
   if (is_transposed) {
-    c.matrix = out.matrix.transposed();
-    a = second, b = first;
-    a.matrix = a.matrix.transposed(), b.matrix = b.matrix.transposed();
+    one.d.matrix = out.matrix.transposed();
+    one.a = second, one.b = first;
+    one.a.matrix = one.a.matrix.transposed(), one.b.matrix = one.b.matrix.transposed();
   }
-  const Factor how_a = read_factor(a.matrix), how_b = read_factor(b.matrix);
-  if (!c.matrix.is_written() || how_a.how == 0 || how_b.how == 0) return "a matmul whose factors have to be copied";
+  one.how_a = read_factor(one.a.matrix), one.how_b = read_factor(one.b.matrix);
+  if (!one.d.matrix.is_written() || one.how_a.how == 0 || one.how_b.how == 0) return "a matmul whose factors have to be copied";
   Added more;
-  if (adds && !read_added(added, out, c, is_transposed, beta, more)) return "a matmul to which something else is added";
+  if (adds && !read_added(added, out, one.d, is_transposed, beta, more)) return "a matmul to which something else is added";
 
-  Description matmul(compute_type(type));
-  matmul.set(kTransposeA, int32_t{how_a.how == 't' ? kTranspose : 0});
-  matmul.set(kTransposeB, int32_t{how_b.how == 't' ? kTranspose : 0});
-  if (more.row != nullptr) {
-    matmul.set(kEpilogue, int32_t{kEpilogueBias});
-    matmul.set(kBiasPointer, more.row);
+  if (one.how_a.how == 't') one.a.matrix = one.a.matrix.transposed();
+  if (one.how_b.how == 't') one.b.matrix = one.b.matrix.transposed();
+  one.source = one.d;
+  one.ld_result = one.ld_source = one.d.matrix.columns == 1 ? one.d.matrix.rows : one.d.matrix.column_stride;
+  if (more.matrix != nullptr) {
+    one.source.step = more.step, one.ld_source = more.leading;
+    one.source.matrix.data = const_cast<void*>(more.matrix);
   }
-  if (how_a.how == 't') a.matrix = a.matrix.transposed();
-  if (how_b.how == 't') b.matrix = b.matrix.transposed();
-  Batch source = c;
-  int64_t ldc = c.matrix.columns == 1 ? c.matrix.rows : c.matrix.column_stride, lds = ldc;
-  if (more.matrix != nullptr) source.step = more.step, lds = more.leading;
-  const void* from = more.matrix != nullptr ? more.matrix : c.matrix.data;
-  const Layout layout_a(type, a, how_a.leading), layout_b(type, b, how_b.leading), layout_c(type, source, lds), layout_d(type, c, ldc);
-  Preference preference;
-  preference.set(kMaxWorkspace, kWorkspace);
-  preference.set(kReductions, kExactReductions);
-  const void* const places[] = {a.matrix.data, b.matrix.data, from, c.matrix.data};
-  for (int i = 0; i < 4; ++i) preference.set(kAlignmentA + i, alignment(places[i]));
-  Heuristic chosen{};
-  int found = 0;
-  const int asked = cublas()->MatmulAlgoGetHeuristic(handle_, matmul.get(), layout_a.get(), layout_b.get(), layout_c.get(),
-                                                     layout_d.get(), preference.get(), 1, &chosen, &found);
-  if (asked != 0 || found == 0) return "a matmul that cuBLAS does not compute";
-  const float scale = more.matrix != nullptr ? beta : 0;
-  check_matmul(cublas()->Matmul(handle_, matmul.get(), &alpha, a.matrix.data, layout_a.get(), b.matrix.data, layout_b.get(), &scale,
-                                 from, layout_c.get(), c.matrix.data, layout_d.get(), &chosen.algorithm, data(workspace_), kWorkspace,
-                                 run.stream));
+  one.has_row = more.row != nullptr;
+  std::unique_ptr<PreparedMatmul>& prepared = prepared_[key_of(one)];
+  if (prepared == nullptr) {
+    if (prepared_.size() > kMaxPrepared) {  // sizes vary: start again
+      prepared_.clear();
+      return multiply(run, to, bias, mat1, mat2, beta, alpha);
+    }
+    prepared = prepare_matmul(handle_, one);
+  }
+  if (prepared == nullptr) return "a matmul that cuBLAS does not compute";
+  if (one.has_row) prepared->matmul.set(kBiasPointer, more.row);
+  const Scale scale(type, alpha), kept(type, more.matrix != nullptr ? beta : 0);
+  check_matmul(cublas()->Matmul(handle_, prepared->matmul.get(), scale.bytes, one.a.matrix.data, prepared->a.get(), one.b.matrix.data,
+                                prepared->b.get(), kept.bytes, one.source.matrix.data, prepared->c.get(), one.d.matrix.data,
+                                prepared->d.get(), &prepared->chosen.algorithm, data(workspace_), kWorkspace, run.stream));
   return "";
 }
 
 namespace {
 
-/// Returns false if torch's operator must run, in a call that is not captured.
+/// Returns false if the operator must run, in a call that is not captured.
 bool multiply(const Run& run, Tensor out, const Tensor* bias, Tensor mat1, Tensor mat2, double beta, double alpha) {
   if (run.matmuls == nullptr) return false;
   try {
-    const char* why = run.matmuls->multiply(run, out, bias, mat1, mat2, static_cast<float>(beta), static_cast<float>(alpha));
+    const char* why = run.matmuls->multiply(run, out, bias, mat1, mat2, beta, alpha);
     if (*why == '\0') return true;
     if (run.graph_memory != nullptr) fail_text("CPP595", {"it has ", why});
   } catch (const Failure&) {

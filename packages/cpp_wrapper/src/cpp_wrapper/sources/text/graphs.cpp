@@ -26,7 +26,7 @@ struct Copied {
   bool is_written;
 };
 /// A result that leaves the call: `begin` and `end` of its bytes.
-struct Owned {
+struct OwnedResult {
   size_t index;
   uint64_t begin, end;
 };
@@ -48,7 +48,7 @@ struct Replay {
   void* graph = nullptr;
   std::vector<std::pair<size_t, uint64_t>> bound;
   std::vector<Copied> copied;
-  std::vector<Owned> owned;  // by address
+  std::vector<OwnedResult> owned;  // by address
   Handles buffers, results;
   Blocks blocks;
 };
@@ -286,7 +286,7 @@ std::vector<size_t> Graphs::place_results(const Call& call, const Memory& memory
   }
   std::sort(lent.begin(), lent.end());
   lent.erase(std::unique(lent.begin(), lent.end()), lent.end());
-  std::sort(made.owned.begin(), made.owned.end(), [](const Owned& a, const Owned& b) { return a.begin < b.begin; });
+  std::sort(made.owned.begin(), made.owned.end(), [](const OwnedResult& a, const OwnedResult& b) { return a.begin < b.begin; });
   return lent;
 }
 
@@ -307,7 +307,7 @@ void give_copies(const Replay& one, size_t first, size_t last, uint64_t end, Ten
   allocate(bytes[0], {Int(end - begin)}, {1}, u8(), run.gpu);
   copy_bytes(address(bytes[0]), begin, end - begin, run);
   for (size_t i = first; i < last; ++i) {
-    const Owned& owned = one.owned[i];
+    const OwnedResult& owned = one.owned[i];
     const Layout layout(one.results[owned.index]);
     ok(aoti_torch__alloc_from_pool(bytes[0], static_cast<int64_t>(owned.begin - begin), layout.dtype, layout.rank, layout.sizes,
                                    layout.strides, &outputs[owned.index]), "a view");

@@ -1,6 +1,6 @@
 // Functions that are captured as CUDA graphs, and functions that they call.
 #pragma once
-#include "gpu.h"
+#include "gpu_matmuls.h"
 
 namespace wir {
 
@@ -31,21 +31,5 @@ void mm(const Run& run, Tensor out, Tensor mat1, Tensor mat2);
 void addmm(const Run& run, Tensor out, Tensor self, Tensor mat1, Tensor mat2, double beta, double alpha);
 void bmm(const Run& run, Tensor out, Tensor mat1, Tensor mat2);
 void baddbmm(const Run& run, Tensor out, Tensor self, Tensor mat1, Tensor mat2, double beta, double alpha);
-
-/// cuBLAS with a dedicated workspace: torch may free its workspace while graphs still use it.
-class Matmuls {
- public:
-  Matmuls() = default;
-  Matmuls(const Matmuls&) = delete;
-  ~Matmuls();
-  /// `out = beta * bias + alpha * first @ second`, batched for three dimensions. Returns an error, or "".
-  const char* multiply(const Run& run, Tensor out, const Tensor* bias, Tensor first, Tensor second, float beta, float alpha);
-
- private:
-  bool prepare(const Run& run);
-
-  void* handle_ = nullptr;
-  Tensor workspace_ = nullptr;
-};
 
 }  // namespace wir

@@ -3,24 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-// Torch's settings (ATen/Context.h), which the shim does not expose.
-extern "C" {
-__attribute__((weak)) const void* global_context() asm("_ZN2at13globalContextEv");
-__attribute__((weak)) int32_t float32_precision(const void* context, int32_t backend, int32_t op)
-    asm("_ZNK2at7Context16float32PrecisionENS_14Float32BackendENS_9Float32OpE");
-}
-
 namespace wir {
-
-enum class Backend : int32_t { kGeneric, kCuda, kMkldnn };
-enum class Precision : int32_t { kNone, kIeee, kTf32, kBf16, kDefault };
-/// Whether torch exports `matmul_precision`.
-inline bool knows_precision() { return &global_context != nullptr && &float32_precision != nullptr; }
-/// `torch.backends.<backend>.matmul.fp32_precision`.
-inline Precision matmul_precision(Backend backend) {
-  constexpr int32_t kMatmul = 3;
-  return static_cast<Precision>(float32_precision(global_context(), static_cast<int32_t>(backend), kMatmul));
-}
 
 template <class T> struct MatrixOf {
   T* data;

@@ -195,6 +195,7 @@ typedef struct wir_options {
   const char* path;            /* the library's file, if its code was not loaded from there */
   uint64_t begin, nbytes;      /* the bytes of that file that are the library; 0, 0: the whole file */
   const char* weights;         /* the file of constants; null: beside the library */
+  int32_t device;              /* index of the CUDA device of a program for one */
 } wir_options;
 
 /** Flags of `update_constants` and `extract_constant`. */
@@ -253,6 +254,18 @@ typedef struct wir_api {
   int32_t (*free_inactive_constants)(wir_model* model);
   /** A copy of a constant, which the caller owns. `flags`: WIR_INACTIVE. Fails with CPP530 for an unknown name. */
   int32_t (*extract_constant)(wir_model* model, const char* name, uint32_t flags, DLManagedTensorVersioned** value);
+
+  /* --- programs for CUDA devices: their tensors are on the device, where the types of inputs and results say so. Calls
+   * queue work on a stream and return. */
+
+  /** The stream (`CUstream`, `cudaStream_t`) of this thread's later calls of any model of the library. Null, as for a new
+   * thread: the default stream. A result's memory is freed in the order of the stream of its call. */
+  int32_t (*use_stream)(void* stream);
+  /** Waits for the work of this thread's stream on the model's device. */
+  int32_t (*synchronize)(wir_model* model);
+  /** Copies a tensor to the host (`kDLCPU`) or to the model's device (`kDLCUDA`), contiguous, and waits for the copy. The
+   * caller owns it. */
+  int32_t (*copy_to)(wir_model* model, DLDeviceType device, const DLTensor* source, DLManagedTensorVersioned** copy);
 } wir_api;
 
 /** The type of the exported function. It returns null for an `abi` that the library does not have. */
