@@ -1,10 +1,14 @@
-// Singular values, eigenvalues of Hermitian matrices, and pseudoinverses: by Jacobi rotations.
+// Singular values and vectors, eigenvalues and eigenvectors of Hermitian matrices, and pseudoinverses: by Jacobi rotations.
+// Vectors have other signs than LAPACK's.
 #include "linear_algebra.h"
+
+#include <numeric>
 
 namespace wir {
 namespace {
 
 constexpr int kSweeps = 60;
+constexpr double kLeast = 1e-290;  // of smaller numbers, the phase is not accurate
 
 /// Rotates pairs of columns of `a` until all are orthogonal; `v` collects the rotations. Then `a` is U times the singular values.
 void orthogonalize(DenseMatrix& a, DenseMatrix& v) {
@@ -21,7 +25,7 @@ void orthogonalize(DenseMatrix& a, DenseMatrix& v) {
           inner += std::conj(a(i, p)) * a(i, q);
         }
         const double size = std::abs(inner);
-        if (!(size > kTolerance * std::sqrt(first * second)) || size == 0) continue;
+        if (!(size > kTolerance * std::sqrt(first * second)) || size < kLeast) continue;
         is_done = false;
         const double ratio = (second - first) / (2 * size);
         const double tangent = std::copysign(1.0, ratio) / (std::fabs(ratio) + std::hypot(1.0, ratio));
@@ -51,10 +55,90 @@ std::vector<double> column_norms(const DenseMatrix& a) {
   return norms;
 }
 
-/// Eigenvalues in ascending order, of the Hermitian matrix that one triangle describes.
-std::vector<double> eigenvalues_of(const DenseMatrix& given, bool upper) {
+/// The numbers of items in the order of their values.
+std::vector<int64_t> sorted_order(const std::vector<double>& values, bool descending) {
+  std::vector<int64_t> order(values.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    const double first = values[static_cast<size_t>(a)], second = values[static_cast<size_t>(b)];
+    return descending ? first > second : first < second;
+  });
+  return order;
+}
+
+DenseMatrix columns_of(const DenseMatrix& given, const std::vector<int64_t>& order) {
+  DenseMatrix made(given.rows, static_cast<int64_t>(order.size()));
+  for (int64_t j = 0; j < made.columns; ++j) {
+    for (int64_t i = 0; i < made.rows; ++i) made(i, j) = given(i, order[static_cast<size_t>(j)]);
+  }
+  return made;
+}
+
+/// Extends `count` orthonormal columns of a matrix by others: of the unit vector that is farthest from those, what they lack.
+void complete_columns(DenseMatrix& u, int64_t count) {
+  for (int64_t j = count; j < u.columns; ++j) {
+    int64_t best = 0;
+    double least = std::numeric_limits<double>::infinity();
+    for (int64_t i = 0; i < u.rows; ++i) {
+      double known = 0;
+      for (int64_t k = 0; k < j; ++k) known += std::norm(u(i, k));
+      if (known < least) best = i, least = known;
+    }
+    for (int64_t i = 0; i < u.rows; ++i) u(i, j) = i == best ? 1 : 0;
+    for (int pass = 0; pass < 2; ++pass) {
+      for (int64_t k = 0; k < j; ++k) {
+        C inner = 0;
+        for (int64_t i = 0; i < u.rows; ++i) inner += std::conj(u(i, k)) * u(i, j);
+        for (int64_t i = 0; i < u.rows; ++i) u(i, j) -= inner * u(i, k);
+      }
+    }
+    double size = 0;
+    for (int64_t i = 0; i < u.rows; ++i) size += std::norm(u(i, j));
+    for (int64_t i = 0; i < u.rows; ++i) u(i, j) /= std::sqrt(size);
+  }
+}
+
+/// A singular value decomposition: `u` and `v` have orthonormal columns, values descend.
+struct Decomposition {
+  DenseMatrix u, v;
+  std::vector<double> values;
+};
+
+/// Decomposes a matrix; square `u` and `v` if `full`.
+Decomposition decomposed(DenseMatrix a, bool full) {
+  const bool is_wide = a.columns > a.rows;
+  if (is_wide) a = adjoint(a);
+  const int64_t m = a.rows, n = a.columns;
+  DenseMatrix v = identity(n, n);
+  orthogonalize(a, v);
+  const std::vector<double> norms = column_norms(a);
+  const std::vector<int64_t> order = sorted_order(norms, true);
+  Decomposition made{DenseMatrix(m, full ? m : n), columns_of(v, order), {}};
+  int64_t rank = 0;
+  for (int64_t j = 0; j < n; ++j) {
+    const int64_t from = order[static_cast<size_t>(j)];
+    const double value = norms[static_cast<size_t>(from)];
+    made.values.push_back(value);
+    if (value < std::numeric_limits<double>::min()) continue;
+    ++rank;
+    for (int64_t i = 0; i < m; ++i) made.u(i, j) = a(i, from) / value;
+  }
+  complete_columns(made.u, rank);
+  if (is_wide) std::swap(made.u, made.v);
+  return made;
+}
+
+void require_finite(const DenseMatrix& matrix, const char* name) {
+  for (const C item : matrix.items) {
+    if (!std::isfinite(item.real()) || !std::isfinite(item.imag())) fail_operator(name, "a matrix is not finite");
+  }
+}
+
+/// Returns the eigenvalues in ascending order of the Hermitian matrix that one triangle describes; its eigenvectors are the
+/// columns of `vectors`, unless that is null.
+std::vector<double> eigenvalues_of(const DenseMatrix& given, bool upper, DenseMatrix* vectors) {
   const int64_t n = given.columns;
-  DenseMatrix a(n, n);
+  DenseMatrix a(n, n), v = identity(vectors != nullptr ? n : 0, n);
   for (int64_t j = 0; j < n; ++j) {
     a(j, j) = given(j, j).real();
     for (int64_t i = 0; i < j; ++i) {
@@ -74,7 +158,8 @@ std::vector<double> eigenvalues_of(const DenseMatrix& given, bool upper) {
     for (int64_t p = 0; p + 1 < n; ++p) {
       for (int64_t q = p + 1; q < n; ++q) {
         const double size = std::abs(a(p, q));
-        if (size == 0) continue;
+        const double diagonal = std::fabs(a(p, p).real()) + std::fabs(a(q, q).real());
+        if (size < kLeast || size <= 0x1p-60 * diagonal) continue;
         const double ratio = (a(q, q).real() - a(p, p).real()) / (2 * size);
         const double tangent = std::copysign(1.0, ratio) / (std::fabs(ratio) + std::hypot(1.0, ratio));
         const double cosine = 1 / std::hypot(1.0, tangent), sine = cosine * tangent;
@@ -83,6 +168,11 @@ std::vector<double> eigenvalues_of(const DenseMatrix& given, bool upper) {
           const C x = a(i, p), y = std::conj(phase) * a(i, q);
           a(i, p) = cosine * x - sine * y;
           a(i, q) = sine * x + cosine * y;
+        }
+        for (int64_t i = 0; i < v.rows; ++i) {
+          const C x = v(i, p), y = std::conj(phase) * v(i, q);
+          v(i, p) = cosine * x - sine * y;
+          v(i, q) = sine * x + cosine * y;
         }
         for (int64_t i = 0; i < n; ++i) {  // rows
           const C x = a(p, i), y = phase * a(q, i);
@@ -94,6 +184,7 @@ std::vector<double> eigenvalues_of(const DenseMatrix& given, bool upper) {
   }
   std::vector<double> values(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i) values[static_cast<size_t>(i)] = a(i, i).real();
+  if (vectors != nullptr) *vectors = columns_of(v, sorted_order(values, false));
   std::sort(values.begin(), values.end());
   return values;
 }
@@ -119,42 +210,59 @@ std::vector<C> as_complex(const std::vector<double>& values) { return std::vecto
 
 using namespace wir;
 
-WIR_OPERATOR(_linalg_svd)(Tensor A, int32_t, int32_t compute_uv, const char**, Tensor* ret0, Tensor* ret1, Tensor* ret2) {
+WIR_OPERATOR(_linalg_svd)(Tensor A, int32_t full_matrices, int32_t compute_uv, const char**, Tensor* ret0, Tensor* ret1,
+                          Tensor* ret2) {
   constexpr const char* kName = "aten::_linalg_svd";
   require_matrices(A, kName);
-  if (compute_uv != 0) fail_operator(kName, "the native operator has no code for singular vectors");
-  Sizes sizes = batch_of(A);
-  sizes.push_back(std::min(A->sizes()[A->rank - 2], A->sizes()[A->rank - 1]));
-  Owned made = empty(sizes, real_type(A->dtype));
-  for (int64_t i = 0; i < count_of(batch_of(A)); ++i) {
-    DenseMatrix matrix = read_matrix(A, batch_of(A), i);
-    if (matrix.columns > matrix.rows) matrix = adjoint(matrix);
-    DenseMatrix unused;
-    orthogonalize(matrix, unused);
-    std::vector<double> values = column_norms(matrix);
-    std::sort(values.begin(), values.end(), [](double a, double b) { return a > b; });
-    write_vector(made.get(), i, as_complex(values));
+  const Sizes batch = batch_of(A);
+  const int64_t m = A->sizes()[A->rank - 2], n = A->sizes()[A->rank - 1], k = std::min(m, n);
+  const bool has_vectors = compute_uv != 0, full = full_matrices != 0;
+  Sizes sizes = batch;
+  sizes.push_back(k);
+  Owned values = empty(sizes, real_type(A->dtype));
+  Owned u = has_vectors ? empty_columns(with_matrix(batch, m, full ? m : k), A->dtype) : empty({0}, A->dtype);
+  Owned v = has_vectors ? empty_columns(with_matrix(batch, full ? n : k, n), A->dtype) : empty({0}, A->dtype);
+  for (int64_t i = 0; i < count_of(batch); ++i) {
+    DenseMatrix matrix = read_matrix(A, batch, i);
+    require_finite(matrix, kName);
+    if (has_vectors) {
+      const Decomposition made = decomposed(std::move(matrix), full);
+      write_vector(values.get(), i, as_complex(made.values));
+      write_matrix(u.get(), i, made.u);
+      write_matrix(v.get(), i, adjoint(made.v));
+    } else {
+      if (n > m) matrix = adjoint(matrix);
+      DenseMatrix unused;
+      orthogonalize(matrix, unused);
+      std::vector<double> found = column_norms(matrix);
+      std::sort(found.begin(), found.end(), [](double a, double b) { return a > b; });
+      write_vector(values.get(), i, as_complex(found));
+    }
   }
-  *ret0 = empty({0}, A->dtype).release();
-  *ret1 = made.release();
-  *ret2 = empty({0}, A->dtype).release();
+  *ret0 = u.release();
+  *ret1 = values.release();
+  *ret2 = v.release();
   return 0;
 }
 
 WIR_OPERATOR(_linalg_eigh)(Tensor A, const char* UPLO, int32_t compute_v, Tensor* ret0, Tensor* ret1) {
   constexpr const char* kName = "aten::_linalg_eigh";
   require_matrices(A, kName);
-  if (compute_v != 0) fail_operator(kName, "the native operator has no code for eigenvectors");
+  if (A->sizes()[A->rank - 1] != A->sizes()[A->rank - 2]) fail_operator(kName, "the matrices are not square");
   const Sizes batch = batch_of(A);
   Sizes sizes = batch;
   sizes.push_back(A->sizes()[A->rank - 1]);
-  Owned made = empty(sizes, real_type(A->dtype));
+  Owned values = empty(sizes, real_type(A->dtype));
+  Owned vectors = compute_v != 0 ? empty_columns(sizes_of(A), A->dtype) : empty({0}, A->dtype);
   const bool upper = UPLO[0] == 'U' || UPLO[0] == 'u';
   for (int64_t i = 0; i < count_of(batch); ++i) {
-    write_vector(made.get(), i, as_complex(eigenvalues_of(read_matrix(A, batch, i), upper)));
+    DenseMatrix found;
+    const DenseMatrix matrix = read_matrix(A, batch, i);
+    write_vector(values.get(), i, as_complex(eigenvalues_of(matrix, upper, compute_v != 0 ? &found : nullptr)));
+    if (compute_v != 0) write_matrix(vectors.get(), i, found);
   }
-  *ret0 = made.release();
-  *ret1 = empty({0}, A->dtype).release();
+  *ret0 = values.release();
+  *ret1 = vectors.release();
   return 0;
 }
 
