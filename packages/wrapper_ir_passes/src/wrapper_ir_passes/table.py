@@ -8,6 +8,7 @@ from importlib import import_module
 from wrapper_ir.plugins.passes import Pass
 
 _CLASSES: Mapping[str, str] = {
+    "attention-kernels": "devices.attention_kernels.AttentionKernels",
     "cuda-graphs": "devices.cuda_graphs.CudaGraphs",
     "debug-values": "debug.debug_values.DebugValues",
     "derive-frees": "cleanup.derive_frees.DeriveFrees",

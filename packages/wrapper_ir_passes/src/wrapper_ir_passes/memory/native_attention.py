@@ -10,7 +10,7 @@ from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.expr import Bool, Float, Int
 from wrapper_ir.operators.native import ATTENTION
 from wrapper_ir_passes.cleanup.new_names import NewNames
-from wrapper_ir_passes.cleanup.result_storages import allocate_result
+from wrapper_ir_passes.cleanup.result_storages import allocate_result, only_result
 
 _FLASH = "aten::_scaled_dot_product_flash_attention_for_cpu"
 
@@ -36,28 +36,8 @@ def attention_calls(function: ir.Function, analyses: Analyses) -> Mapping[ir.Val
         info = analyses.operator(op.target)
         if op.target == _FLASH and op.result is not None and info is not None:
             args = dict(zip((a.name for a in info.schema.args), op.args)) | dict(op.kwargs)
-            result = _only_result(op.result, function)
+            result = only_result(op.result, function)
             if result is not None and args.get("dropout_p", Int(0)) in (Int(0), Float(0.0)):
                 rest = (args.get("is_causal", Bool(False)), args.get("attn_mask"), args.get("scale"))
                 calls[op.result] = AttentionCall(result, (args["query"], args["key"], args["value"], *rest))
     return calls
-
-
-def _only_result(results: ir.Value, function: ir.Function) -> ir.Value[ir.TensorType] | None:
-    """Returns the first result of a call; None if the program uses others, or the first one twice."""
-    first: list[ir.Value] = []
-    for op in function.body:
-        match op:
-            case ir.Unpack(source=source, path=(0,)) if source == results:
-                first.append(op.result)
-            case ir.Drop():
-                pass
-            case _ if results in ir.operands(op):
-                return None
-            case _:
-                pass
-    match first:
-        case [result] if ir.is_tensor(result):
-            return result
-        case _:
-            return None

@@ -9,12 +9,12 @@ from typing import ClassVar
 
 from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.analysis.random import random_devices
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.operators.native import ATTENTION
 from wrapper_ir.plugins.passes import Pass
 from wrapper_ir_passes.cleanup.derive_frees import DeriveFrees, derive_frees
 from wrapper_ir_passes.cleanup.new_names import NewNames
+from wrapper_ir_passes.cleanup.random_states import with_drawn_states
 from wrapper_ir_passes.cleanup.result_storages import allocate_result, can_allocate, is_settled
 from wrapper_ir_passes.memory.native_attention import attention_calls
 from wrapper_ir_passes.memory.out_variants import NATIVE_VARIANTS, OUT_VARIANTS, out_variant
@@ -53,12 +53,8 @@ class UseOutVariants(Pass):
         return _with_variants(Analyses(before), self.runtime), after
 
     def around(self, artifact: Artifact, program: ir.Program) -> Artifact:
-        """Returns the artifact, whose signature names random states that the program still draws from: calls
-        of attention without dropout declare that they may."""
-        devices = Analyses(program).get(random_devices)
-        random = tuple(state for state in artifact.signature.random if state.device in devices)
-        signature = dataclasses.replace(artifact.signature, random=random)
-        return dataclasses.replace(artifact, program=program, signature=signature)
+        """Returns the artifact without random states that only replaced calls of attention declare."""
+        return with_drawn_states(artifact, program)
 
 
 def _with_variants(analyses: Analyses, runtime: Runtime) -> ir.Program:
