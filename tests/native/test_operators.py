@@ -30,6 +30,7 @@ FAMILIES = {
     "searching": ("searchsorted", "bucketize"),
     "histograms": ("histc", "histogram", "histogramdd", "bincount"),
     "distances": ("cdist", "nn.functional.pdist"),
+    "indefinite": ("linalg.ldl_factor", "linalg.ldl_factor_ex", "linalg.ldl_solve"),
     "spectra": (),
     "random": (),
     "lists": ("split", "split_with_sizes", "chunk", "unsafe_chunk", "tensor_split", "unbind", "unbind_copy", "unsafe_split"),

@@ -1,4 +1,4 @@
-"""Singular vectors and eigenvectors of the native runtime: they rebuild the matrix, with torch's values and strides."""
+"""Singular vectors, eigenvectors and indefinite factors of the native runtime: the vectors rebuild the matrix."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHAPES = ((4, 3), (3, 4), (5, 5), (2, 4, 3), (2, 0, 6, 3), (0, 3), (3, 0), (1, 7
 
 @pytest.fixture(scope="module")
 def operators(tmp_path_factory: pytest.TempPathFactory) -> Operators:
-    return build_operators(("spectra",), str(tmp_path_factory.mktemp("spectra")))
+    return build_operators(("spectra", "indefinite"), str(tmp_path_factory.mktemp("spectra")))
 
 
 def _assert_close(got: Tensor, want: Tensor) -> None:
@@ -77,6 +77,34 @@ def test_eigenvectors(operators: Operators, triangle: str, n: int, dtype: torch.
     _assert_close(vectors.mH @ vectors, torch.eye(n, dtype=dtype))
     alone = operators.call("aten::_linalg_eigh", x, triangle, compute_v=False)[0]
     _assert_close(alone, want[0])
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 6, 9, 20])
+@pytest.mark.parametrize("hermitian", [False, True])
+def test_indefinite_factors(operators: Operators, hermitian: bool, n: int, dtype: torch.dtype) -> None:
+    for has_zeros in (False, True):
+        x = torch.randn(2, n, n, dtype=dtype)
+        x = x + (x.mH if hermitian else x.mT)
+        if has_zeros and n > 1:
+            x.diagonal(dim1=-2, dim2=-1).zero_()
+        got = operators.call("aten::linalg_ldl_factor_ex", x, hermitian=hermitian)
+        want = torch.ops.aten.linalg_ldl_factor_ex(x, hermitian=hermitian)
+        for a, b in zip(got, want, strict=True):
+            _assert_same_layout(a, b)
+            _assert_close(a, b)
+        right = torch.randn(2, n, 3, dtype=dtype)
+        for factors, pivots in ((want[0], want[1]), (want[0][0], want[1][0])):
+            solved = operators.call("aten::linalg_ldl_solve", factors, pivots, right, hermitian=hermitian)
+            wanted = torch.ops.aten.linalg_ldl_solve(factors, pivots, right, hermitian=hermitian)
+            _assert_same_layout(solved, wanted)
+            _assert_close(solved, wanted)
+
+
+def test_singular_matrices_have_no_factors(operators: Operators) -> None:
+    assert operators.call("aten::linalg_ldl_factor_ex", torch.zeros(3, 3))[2].item() == 1
+    with pytest.raises(NativeError, match="the pivot of row 1 is zero"):
+        operators.call("aten::linalg_ldl_factor_ex", torch.zeros(3, 3), check_errors=True)
 
 
 def test_refuses_by_name(operators: Operators) -> None:
