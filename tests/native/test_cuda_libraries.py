@@ -293,3 +293,30 @@ func @main(%x: f32[8]) {
         EmitError, match=r"CPP502.*2 of the program's operators: aten::cumsum on cuda:0, aten::flip on cuda:0"
     ):
         load_native(artifact_for_gpu(text), tmp_path / "m.so")
+
+
+_ARRANGED = """
+extern "aten::cat(Tensor[] tensors, int dim=0) -> Tensor"
+extern "aten::constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor"
+extern "aten::full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor"
+extern "aten::permute(Tensor(a) self, int[] dims) -> Tensor(a)"
+
+func @main(%x: f32[2, 3]) {
+  %turned = call aten::permute(%x, [1, 0]) : f32[3, 2]{1, 3}
+  %full = call aten::full([3, 2], 7, dtype=f32, device=device(cuda:0)) : f32[3, 2]
+  %both = call aten::cat([%turned, %full], dim=1) : f32[3, 4]
+  drop %turned
+  free %full
+  %padded = call aten::constant_pad_nd(%both, [1, 0, 0, 1], 5) : f32[4, 5]
+  return %both, %padded
+}
+"""
+
+
+def test_operators_that_arrange_elements_run_on_a_device(gpu: FakeDevice, folder: Path) -> None:
+    x = torch.arange(6.0).view(2, 3)
+    both, padded = load_native(artifact_for_gpu(_ARRANGED), folder / "arranged.so")(OnDevice(x.numpy()))
+    wanted = torch.cat([x.T, torch.full((3, 2), 7.0)], dim=1)
+    torch.testing.assert_close(torch.from_numpy(both.numpy()), wanted)
+    wanted = torch.nn.functional.pad(wanted, (1, 0, 0, 1), value=5)
+    torch.testing.assert_close(torch.from_numpy(padded.numpy()), wanted)

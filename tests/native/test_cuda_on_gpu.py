@@ -145,17 +145,18 @@ def test_streams_of_several_threads(tmp_path: Path) -> None:
     "dtype", [torch.uint8, torch.bfloat16, torch.float32, torch.float64, torch.complex128], ids=str
 )
 def test_results_are_copied_into_any_strides(dtype: torch.dtype, tmp_path: Path) -> None:
-    class Twice(nn.Module):
+    class Joined(nn.Module):
         def forward(self, x: Tensor) -> Tensor:
-            return x + x
+            return torch.cat([x, x.flip(2) if x.dtype.is_floating_point else x])
 
     x = (torch.arange(60, device="cuda") % 7).to(dtype).view(3, 4, 5)
-    f = _load(capture(Twice(), (x,)), tmp_path / "m.so")
-    backing = torch.zeros(7, 5, 8, device="cuda", dtype=dtype)
-    target = backing.as_strided((3, 4, 5), (2, 60, 7))
+    f = _load(capture(Joined(), (x,)), tmp_path / "m.so")
+    backing = torch.zeros(13, 5, 8, device="cuda", dtype=dtype)
+    target = backing.as_strided((6, 4, 5), (2, 60, 13))
     f.run_into([target], x)
-    assert torch.equal(target, x + x)
-    assert int((backing != 0).sum()) == int((x + x != 0).sum())
+    wanted = Joined()(x)
+    assert torch.equal(target, wanted)
+    assert int((backing != 0).sum()) == int((wanted != 0).sum())
 
 
 def test_constants_are_updated_on_the_device(tmp_path: Path) -> None:

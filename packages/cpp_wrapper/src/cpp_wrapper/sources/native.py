@@ -57,9 +57,17 @@ class NativeTables:
 @lru_cache
 def native_operators() -> NativeTables:
     """Returns the operators of all families."""
-    return NativeTables(
-        host=_table_of(native_texts(), on_device=False), device=_table_of(cuda_texts(), on_device=True)
-    )
+    host, device = _table_of(native_texts(), on_device=False), _table_of(cuda_texts(), on_device=True)
+    arranging = {
+        name: one for name, one in host.items() if one.family in _ARRANGING and name not in _CONVERTING
+    }
+    return NativeTables(host=host, device={**arranging, **device})
+
+
+_ARRANGING = ("views", "copies")
+"""Families that only arrange elements: they accept tensors of any device."""
+_CONVERTING = ("prims::convert_element_type",)
+"""Their operators that compute."""
 
 
 def _table_of(texts: Mapping[str, str], *, on_device: bool) -> dict[str, NativeOperator]:

@@ -7,7 +7,7 @@ namespace {
 Owned with_format(Tensor self, const int32_t* format, const char* name) {
   if (format == nullptr || *format == 1) return clone_like(self);
   const Sizes sizes = sizes_of(self);
-  Owned made = empty(sizes, strides_of_format(sizes, *format, name), self->dtype);
+  Owned made = empty_beside(self, sizes, strides_of_format(sizes, *format, name), self->dtype);
   copy_into(made.get(), self);
   return made;
 }
@@ -59,7 +59,7 @@ Owned joined(const Tensor* tensors, int64_t count, int64_t dim, const char* name
     }
     if (suggested_format(tensors[i]) != format) format = 0;
   }
-  if (first == nullptr) return empty(sizes_of(tensors[0]), dtype);
+  if (first == nullptr) return empty_beside(tensors[0], sizes_of(tensors[0]), dtype);
   dim = wrap_dim(dim, first->rank, name);
   Sizes sizes = sizes_of(first);
   if (sizes.empty()) fail_operator(name, "tensors without dimensions cannot be joined");
@@ -73,7 +73,7 @@ Owned joined(const Tensor* tensors, int64_t count, int64_t dim, const char* name
     }
     sizes[d] += tensors[i]->sizes()[dim];
   }
-  Owned made = empty(sizes, strides_of_format(sizes, format, name), dtype);
+  Owned made = empty_beside(first, sizes, strides_of_format(sizes, format, name), dtype);
   int64_t begin = 0;
   for (int64_t i = 0; i < count; ++i) {
     if (is_skipped(tensors[i])) continue;
@@ -102,7 +102,7 @@ Owned padded(Tensor self, const int64_t* pad, int64_t count, double value, const
   }
   const Owned source = view_of(self, part, strides_of(self), from);
   if (!is_wider) return clone_like(source.get());
-  Owned made = empty(sizes, strides_of_format(sizes, suggested_format(self), name), self->dtype);
+  Owned made = empty_beside(self, sizes, strides_of_format(sizes, suggested_format(self), name), self->dtype);
   fill_number(made.get(), number_of(value, self->dtype));
   for (size_t i = 0; i < begins.size(); ++i) to += begins[i] * made->strides()[i];
   if (source->count == 0) return made;
@@ -129,7 +129,7 @@ WIR_OPERATOR(contiguous)(Tensor self, int32_t memory_format, Tensor* ret0) {
 WIR_OPERATOR(copy)(Tensor self, Tensor src, int32_t, Tensor* ret0) {
   bool has_zero = false;
   for (int64_t i = 0; i < self->rank; ++i) has_zero = has_zero || (self->strides()[i] == 0 && self->sizes()[i] > 1);
-  Owned made = has_zero ? empty_like(self, self->dtype) : empty(sizes_of(self), strides_of(self), self->dtype);
+  Owned made = has_zero ? empty_like(self, self->dtype) : empty_beside(self, sizes_of(self), strides_of(self), self->dtype);
   copy_into(made.get(), src);
   *ret0 = made.release();
   return 0;
@@ -153,7 +153,7 @@ WIR_OPERATOR(as_strided_copy)(Tensor self, const int64_t* size, int64_t size_len
   if (size_len_ != stride_len_) fail_operator(kName, "there is not one stride for each size");
   const int64_t offset = storage_offset != nullptr ? *storage_offset * element_size(self->dtype) : self->offset;
   const Owned view(new_view(self, offset, size_len_, size, stride, self->dtype));
-  Owned made = empty(Sizes(size, size + size_len_), self->dtype);
+  Owned made = empty_beside(self, Sizes(size, size + size_len_), self->dtype);
   copy_into(made.get(), view.get());
   *ret0 = made.release();
   return 0;
@@ -173,7 +173,7 @@ WIR_OPERATOR(slice_scatter)(Tensor self, Tensor src, int64_t dim, int64_t* start
   constexpr const char* kName = "aten::slice_scatter";
   dim = wrap_dim(dim, self->rank, kName);
   if (self->rank == 0 || step <= 0) fail_operator(kName, "the tensor has no dimensions, or the step is not positive");
-  Owned made = empty(sizes_of(self), strides_like(self), self->dtype);
+  Owned made = empty_beside(self, sizes_of(self), strides_like(self), self->dtype);
   copy_into(made.get(), self);
   Sizes sizes = sizes_of(self), strides = strides_of(made.get());
   const auto d = static_cast<size_t>(dim);
@@ -189,9 +189,10 @@ WIR_OPERATOR(slice_scatter)(Tensor self, Tensor src, int64_t dim, int64_t* start
   return 0;
 }
 
-WIR_OPERATOR(full)(const int64_t* size, int64_t size_len_, double fill_value, int32_t* dtype, int32_t*, int32_t*, int32_t, int32_t*,
-                   Tensor* ret0) {
-  Owned made = empty(Sizes(size, size + size_len_), dtype != nullptr ? *dtype : kF32);
+WIR_OPERATOR(full)(const int64_t* size, int64_t size_len_, double fill_value, int32_t* dtype, int32_t*, int32_t* device,
+                   int32_t device_index_, int32_t*, Tensor* ret0) {
+  const Sizes sizes(size, size + size_len_);
+  Owned made = empty_on(device, device_index_, sizes, contiguous_strides(sizes), dtype != nullptr ? *dtype : kF32);
   fill_number(made.get(), number_of(fill_value, made->dtype));
   *ret0 = made.release();
   return 0;
@@ -213,10 +214,11 @@ WIR_OPERATOR(zero_)(Tensor self) {
   return 0;
 }
 
-WIR_OPERATOR(empty_memory_format)(const int64_t* size, int64_t size_len_, int32_t* dtype, int32_t*, int32_t*, int32_t, int32_t*,
-                                  int32_t* memory_format, Tensor* ret0) {
+WIR_OPERATOR(empty_memory_format)(const int64_t* size, int64_t size_len_, int32_t* dtype, int32_t*, int32_t* device,
+                                  int32_t device_index_, int32_t*, int32_t* memory_format, Tensor* ret0) {
   const Sizes sizes(size, size + size_len_);
   const int32_t format = memory_format != nullptr ? *memory_format : 0;
-  *ret0 = empty(sizes, strides_of_format(sizes, format, "aten::empty.memory_format"), dtype != nullptr ? *dtype : kF32).release();
+  const Sizes strides = strides_of_format(sizes, format, "aten::empty.memory_format");
+  *ret0 = empty_on(device, device_index_, sizes, strides, dtype != nullptr ? *dtype : kF32).release();
   return 0;
 }

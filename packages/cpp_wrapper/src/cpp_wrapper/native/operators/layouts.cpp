@@ -17,6 +17,16 @@ Owned empty(const Sizes& sizes, int32_t dtype) {
 Owned empty(const Sizes& sizes, const Sizes& strides, int32_t dtype) {
   return Owned(new_tensor(static_cast<int64_t>(sizes.size()), sizes.data(), strides.data(), dtype));
 }
+Owned empty_beside(Tensor like, const Sizes& sizes, int32_t dtype) {
+  return Owned(new_like(like, static_cast<int64_t>(sizes.size()), sizes.data(), nullptr, dtype));
+}
+Owned empty_beside(Tensor like, const Sizes& sizes, const Sizes& strides, int32_t dtype) {
+  return Owned(new_like(like, static_cast<int64_t>(sizes.size()), sizes.data(), strides.data(), dtype));
+}
+Owned empty_on(const int32_t* device, int32_t index, const Sizes& sizes, const Sizes& strides, int32_t dtype) {
+  if (device == nullptr || *device == aoti_torch_device_type_cpu()) return empty(sizes, strides, dtype);
+  return Owned(require_device_memory().allocate(static_cast<int64_t>(sizes.size()), sizes.data(), strides.data(), dtype, index));
+}
 Owned view_of(Tensor base, const Sizes& sizes, const Sizes& strides, int64_t offset) {
   const int64_t at = base->offset + offset * element_size(base->dtype);
   return Owned(new_view(base, at, static_cast<int64_t>(sizes.size()), sizes.data(), strides.data(), base->dtype));
@@ -158,7 +168,7 @@ Sizes strides_of_format(const Sizes& sizes, int32_t format, const char* name) {
   return strides;
 }
 
-Owned empty_like(Tensor tensor, int32_t dtype) { return empty(sizes_of(tensor), strides_like(tensor), dtype); }
+Owned empty_like(Tensor tensor, int32_t dtype) { return empty_beside(tensor, sizes_of(tensor), strides_like(tensor), dtype); }
 Owned clone_like(Tensor tensor) {
   Owned made = empty_like(tensor, tensor->dtype);
   copy_into(made.get(), tensor);

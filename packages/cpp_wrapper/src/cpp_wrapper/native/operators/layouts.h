@@ -17,6 +17,11 @@ int64_t count_of(const Sizes& sizes);
 Owned empty(const Sizes& sizes, int32_t dtype);
 /// Creates a tensor with these strides.
 Owned empty(const Sizes& sizes, const Sizes& strides, int32_t dtype);
+/// As above, in memory of the device that has `like`, or of the host.
+Owned empty_beside(Tensor like, const Sizes& sizes, int32_t dtype);
+Owned empty_beside(Tensor like, const Sizes& sizes, const Sizes& strides, int32_t dtype);
+/// As above, on the device of an operator's optional arguments.
+Owned empty_on(const int32_t* device, int32_t index, const Sizes& sizes, const Sizes& strides, int32_t dtype);
 /// Creates a view; `offset` counts elements of `base` from its first one.
 Owned view_of(Tensor base, const Sizes& sizes, const Sizes& strides, int64_t offset = 0);
 /// Creates a tensor that contains zeros.
