@@ -67,6 +67,16 @@ def test_any_name_updates_all_that_are_tied(program: LoadedProgram, name: str, i
     torch.testing.assert_close(before, before.clone())
 
 
+def test_borrowed_memory_lives_through_later_updates(program: LoadedProgram) -> None:
+    value = 3 * EYE
+    program.update_constants({"inner.weight": value}, is_borrowed=True)
+    program.update_constants({"shift": torch.ones(4)})
+    del value
+    others = [torch.full((4, 4), 7.0) for _ in range(100)]  # in the memory of a tensor that is freed
+    torch.testing.assert_close(program(X), 9 * X + 1)
+    del others
+
+
 def test_other_instances_keep_their_constants(path: Path) -> None:
     one, other = cpp_wrapper.load(path), cpp_wrapper.load(path)
     want = other(X)

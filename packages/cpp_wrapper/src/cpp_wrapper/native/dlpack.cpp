@@ -122,7 +122,7 @@ constexpr uintptr_t kTargetAlignment = 64;  // which programs rely on
 
 void end_user(Storage* storage) {
   static_cast<Target*>(storage->owner)->user = nullptr;
-  delete storage;
+  delete_storage(storage);
 }
 
 bool has_layout(Tensor tensor, int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype) {
@@ -138,7 +138,7 @@ bool has_layout(Tensor tensor, int64_t rank, const int64_t* sizes, const int64_t
 
 }  // namespace
 
-Targets::Targets(const std::vector<Tensor>& tensors) {
+Targets::Targets(const SmallList<Tensor>& tensors) {
   targets_.reserve(tensors.size());
   for (const Tensor tensor : tensors) {
     if (tensor == nullptr || tensor->count == 0) continue;
@@ -169,7 +169,7 @@ Tensor Targets::take(int64_t rank, const int64_t* sizes, const int64_t* strides,
     if (target.tensor->storage->gpu != gpu) continue;
     if (target.user != nullptr || !has_layout(target.tensor, rank, sizes, strides, dtype)) continue;
     const Storage& memory = *target.tensor->storage;
-    auto* const storage = new Storage{memory.data, memory.nbytes, 1, end_user, &target, gpu};
+    Storage* const storage = new_storage(memory.data, memory.nbytes, end_user, &target, gpu);
     target.user = storage;
     return new_over(storage, rank, sizes, strides, dtype);
   }

@@ -36,7 +36,7 @@ struct Target {
 class Targets {
  public:
   /// `tensors`: in the order in which the program allocates results; null ones are skipped.
-  explicit Targets(const std::vector<Tensor>& tensors);
+  explicit Targets(const SmallList<Tensor>& tensors);
   Targets(const Targets&) = delete;
   ~Targets();
   /// Returns a tensor in the memory of an unused target of this layout; null if there is none.
@@ -49,7 +49,7 @@ class Targets {
   static void release(Tensor tensor);
 
  private:
-  std::vector<Target> targets_;
+  SmallList<Target> targets_;
 };
 
 }  // namespace wir

@@ -25,8 +25,41 @@ void store_error(const char* text) {
 
 }  // namespace wir
 
+namespace wir {
+
+/// Memory of a model's calls. One call at a time uses a part of it; no call waits for one.
+class CallMemory {
+ public:
+  CallMemory() = default;
+  CallMemory(const CallMemory&) = delete;
+  ~CallMemory() {
+    for (auto& place : places_) delete place.load();
+  }
+  /// Returns an idle part, or a new one.
+  SmallMemory* take() {
+    for (auto& place : places_) {
+      if (place.load(std::memory_order_relaxed) == nullptr) continue;
+      if (SmallMemory* const found = place.exchange(nullptr)) return found;
+    }
+    return new SmallMemory;
+  }
+  void give(SmallMemory* part) {
+    for (auto& place : places_) {
+      SmallMemory* expected = nullptr;
+      if (place.compare_exchange_strong(expected, part)) return;
+    }
+    delete part;
+  }
+
+ private:
+  std::atomic<SmallMemory*> places_[32] = {};
+};
+
+}  // namespace wir
+
 /// An open model.
 struct wir_model {
+  wir::CallMemory memory;
   wir::Container container;
   int32_t threads = 0, device = 0;
   std::once_flag reads_metadata;
@@ -97,6 +130,18 @@ void lend_all(Handles& results, DLManagedTensorVersioned** made) {
   }
 }
 
+/// Gives a call of this thread its memory.
+class InCall {
+ public:
+  explicit InCall(CallMemory& memory) : memory_(memory), before_(call_memory) { call_memory = memory.take(); }
+  InCall(const InCall&) = delete;
+  ~InCall() { memory_.give(std::exchange(call_memory, before_)); }
+
+ private:
+  CallMemory& memory_;
+  SmallMemory* before_;  // of the call of another model that calls this one
+};
+
 void clear(DLManagedTensorVersioned** results, size_t count) {
   for (size_t i = 0; results != nullptr && i < count; ++i) results[i] = nullptr;
 }
@@ -107,6 +152,7 @@ int32_t run(wir_model* model, const DLTensor* const* inputs, size_t num_inputs, 
   Run run;
   return guarded(run, [&] {
     wir_model& open = checked(model);
+    const InCall in_call(open.memory);
     expect_count("places for results", model_convention().outputs, num_results);
     expect_array("places for results", results, num_results);
     Handles given, outputs(num_results, nullptr);
@@ -123,6 +169,7 @@ int32_t run_program(wir_model* model, const DLTensor* const* params, size_t num_
   Run run;
   return guarded(run, [&] {
     wir_model& open = checked(model);
+    const InCall in_call(open.memory);
     expect_count("parameters", wir_program.params, num_params);
     expect_array("parameters", params, num_params);
     expect_count("places for results", wir_program.results, num_results);
@@ -203,15 +250,15 @@ void place_results(const Handles& targets, Handles& results) {
 
 void run_in_targets(Container& container, Handles& inputs, Handles& targets, Run& run) {
   Handles results(targets.size(), nullptr);
-  std::vector<Tensor> ordered;
-  for (size_t i = 0; i < targets.size(); ++i) ordered.push_back(targets[static_cast<size_t>(wir_result_order[i])]);
-  const std::unique_ptr<Targets> memory(new Targets(ordered));
+  SmallList<Tensor> ordered(targets.size());
+  for (size_t i = 0; i < targets.size(); ++i) ordered[i] = targets[static_cast<size_t>(wir_result_order[i])];
+  Targets memory(ordered);
   struct Ended {
     Handles& results;
     ~Ended() { results.reset(); }
   } const ended{results};  // before `memory`
   run_model(container, inputs.data(), results.data(), run);
-  memory->stop();
+  memory.stop();
   place_results(targets, results);
 }
 
@@ -220,6 +267,7 @@ int32_t run_into(wir_model* model, const DLTensor* const* inputs, size_t num_inp
   Run run;
   return guarded(run, [&] {
     wir_model& open = checked(model);
+    const InCall in_call(open.memory);
     if (num_results != model_convention().outputs) {
       fail_text("CPP610", {"expected tensors for ", model_convention().outputs, " outputs, got ", num_results});
     }

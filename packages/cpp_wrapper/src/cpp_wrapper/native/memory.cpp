@@ -7,6 +7,7 @@
 #include <cstring>
 #include <limits>
 #include <new>
+#include <utility>
 
 #include "operator.h"
 #include "steps.h"
@@ -27,9 +28,61 @@ unsigned char* allocate_bytes(int64_t nbytes) {
   return static_cast<unsigned char*>(found);
 }
 
+// --- small memory
+
+constinit thread_local SmallMemory* call_memory = nullptr;
+
+SmallMemory::~SmallMemory() {
+  for (Block* block : free_) {
+    while (block != nullptr) std::free(std::exchange(block, block->next));
+  }
+}
+
+void* SmallMemory::take(int size) noexcept {
+  Block*& first = free_[size - kSmallest];
+  if (first == nullptr) return nullptr;
+  --counts_[size - kSmallest];
+  return std::exchange(first, first->next);
+}
+
+bool SmallMemory::give(void* block, int size) noexcept {
+  int& count = counts_[size - kSmallest];
+  if (count == kMostBlocks) return false;
+  ++count;
+  free_[size - kSmallest] = new (block) Block{free_[size - kSmallest]};
+  return true;
+}
+
+namespace {
+/// Returns the power of two of a block of small memory; 0 for larger memory.
+int block_size(size_t nbytes) {
+  const int size = nbytes <= 1 ? 0 : 64 - __builtin_clzll(nbytes - 1);
+  return size > SmallMemory::kLargest ? 0 : std::max(size, SmallMemory::kSmallest);
+}
+}  // namespace
+
+void* small_memory(size_t nbytes) {
+  const int size = block_size(nbytes);
+  void* found = size != 0 && call_memory != nullptr ? call_memory->take(size) : nullptr;
+  if (found == nullptr) found = std::malloc(size != 0 ? size_t{1} << size : nbytes);
+  if (found == nullptr) fail("WIR927", "allocation failed: no memory for a tensor");
+  return found;
+}
+
+void free_small_memory(void* memory, size_t nbytes) noexcept {
+  const int size = block_size(nbytes);
+  if (size == 0 || call_memory == nullptr || !call_memory->give(memory, size)) std::free(memory);
+}
+
+Storage* new_storage(unsigned char* data, int64_t nbytes, void (*free)(Storage*), void* owner, int32_t gpu) {
+  return new (small_memory(sizeof(Storage))) Storage{data, nbytes, 1, free, owner, gpu};
+}
+
+void delete_storage(Storage* storage) noexcept { free_small_memory(storage, sizeof(Storage)); }
+
 void free_own(Storage* storage) {
   std::free(storage->data);
-  delete storage;
+  delete_storage(storage);
 }
 
 const DeviceMemory& require_device_memory() {
@@ -48,7 +101,7 @@ void take_over(Storage* storage) {
 
 namespace {
 
-void free_borrowed(Storage* storage) { delete storage; }
+void free_borrowed(Storage* storage) { delete_storage(storage); }
 
 /// Returns the number of elements from the first to the last one of a layout, at least 0. Fails on overflow.
 int64_t extent_of(int64_t rank, const int64_t* sizes, const int64_t* strides) {
@@ -61,11 +114,11 @@ int64_t extent_of(int64_t rank, const int64_t* sizes, const int64_t* strides) {
   return raw(last + 1);
 }
 
+size_t tensor_nbytes(int64_t rank) { return sizeof(AtenTensorOpaque) + 2 * static_cast<size_t>(rank) * sizeof(int64_t); }
+
 Tensor make_tensor(Storage* storage, int64_t offset, int64_t rank, const int64_t* sizes, const int64_t* strides,
                    int32_t dtype) {
-  void* memory = std::malloc(sizeof(AtenTensorOpaque) + 2 * static_cast<size_t>(rank) * sizeof(int64_t));
-  if (memory == nullptr) fail("WIR927", "allocation failed: no memory for a tensor");
-  Tensor made = new (memory) AtenTensorOpaque{storage, offset, rank, 1, dtype, 1};
+  Tensor made = new (small_memory(tensor_nbytes(rank))) AtenTensorOpaque{storage, offset, rank, 1, dtype, 1};
   for (int64_t i = 0; i < rank; ++i) {
     made->sizes()[i] = sizes[i];
     made->count *= sizes[i];
@@ -95,12 +148,10 @@ Tensor new_tensor(int64_t rank, const int64_t* sizes, const int64_t* strides, in
     if (const Tensor made = result_memory(rank, sizes, strides, dtype, -1)) return made;
   }
   unsigned char* data = allocate_bytes(nbytes);
-  auto* storage = new (std::nothrow) Storage{data, nbytes, 1, free_own, nullptr};
-  if (storage == nullptr) {
-    std::free(data);
-    fail("WIR927", "allocation failed: no memory for a tensor");
-  }
-  return make_tensor(storage, 0, rank, sizes, strides, dtype);
+  std::unique_ptr<unsigned char, void (*)(void*)> owned(data, std::free);
+  Storage* const storage = new_storage(data, nbytes, free_own);
+  owned.release();
+  return new_over(storage, rank, sizes, strides, dtype);
 }
 
 Tensor new_like(Tensor like, int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype) {
@@ -110,7 +161,12 @@ Tensor new_like(Tensor like, int64_t rank, const int64_t* sizes, const int64_t* 
 }
 
 Tensor new_over(Storage* storage, int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype) {
-  return make_tensor(storage, 0, rank, sizes, strides, dtype);
+  try {
+    return make_tensor(storage, 0, rank, sizes, strides, dtype);
+  } catch (...) {
+    storage->free(storage);
+    throw;
+  }
 }
 
 Tensor new_view(Tensor base, int64_t offset, int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype) {
@@ -123,13 +179,15 @@ Tensor borrow_tensor(unsigned char* data, int64_t offset, int64_t rank, const in
                      int32_t dtype, int32_t gpu) {
   const int64_t begin = offset * element_size(dtype);
   const int64_t nbytes = raw(Int(begin) + Int(extent_of(rank, sizes, strides)) * Int(element_size(dtype)));
-  return make_tensor(new Storage{data, nbytes, 1, free_borrowed, nullptr, gpu}, begin, rank, sizes, strides, dtype);
+  const Tensor made = new_over(new_storage(data, nbytes, free_borrowed, nullptr, gpu), rank, sizes, strides, dtype);
+  made->offset = begin;
+  return made;
 }
 
 void free_tensor(Tensor tensor) {
   if (tensor->handles.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   Storage* storage = tensor->storage;
-  std::free(tensor);
+  free_small_memory(tensor, tensor_nbytes(tensor->rank));
   if (storage->users.fetch_sub(1, std::memory_order_acq_rel) == 1) storage->free(storage);
 }
 

@@ -14,8 +14,44 @@ inline int64_t element_size(int32_t dtype) {
   return kSizes[dtype];
 }
 
+/// Blocks of small memory, of powers of two of bytes, that calls have freed and later calls use again.
+class SmallMemory {
+ public:
+  SmallMemory() = default;
+  SmallMemory(const SmallMemory&) = delete;
+  ~SmallMemory();
+  /// Returns a free block of a size; null if there is none.
+  void* take(int size) noexcept;
+  /// Keeps a block for later calls. Returns false if there are many.
+  bool give(void* block, int size) noexcept;
+  static constexpr int kSmallest = 6, kLargest = 11;  // 64 to 2,048 bytes
+
+ private:
+  struct Block {
+    Block* next;
+  };
+#ifdef __SANITIZE_ADDRESS__
+  static constexpr int kMostBlocks = 0;  // the sanitizer finds uses of freed memory
+#else
+  static constexpr int kMostBlocks = 128;
+#endif
+  static constexpr int kSizes = kLargest - kSmallest + 1;
+  Block* free_[kSizes] = {};
+  int counts_[kSizes] = {};
+};
+/// The blocks of the call that this thread is in; null outside calls.
+extern constinit thread_local SmallMemory* call_memory;
+/// Returns memory for tensors and lists, from a block of the current call if there is one. Fails with WIR927.
+void* small_memory(size_t nbytes);
+/// Frees such memory, on any thread, in a call or outside.
+void free_small_memory(void* memory, size_t nbytes) noexcept;
+
 /// Returns memory aligned to 64 bytes. Fails with WIR927 if there is none.
 unsigned char* allocate_bytes(int64_t nbytes);
+/// Creates a storage of one tensor. Fails with WIR927; the caller still owns the data then. `gpu`: -1 on the CPU.
+Storage* new_storage(unsigned char* data, int64_t nbytes, void (*free)(Storage*), void* owner = nullptr,
+                     int32_t gpu = -1);
+void delete_storage(Storage* storage) noexcept;
 /// The `free` of storages in such memory.
 void free_own(Storage* storage);
 /// Moves a storage in memory of others to such memory.

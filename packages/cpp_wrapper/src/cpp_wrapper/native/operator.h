@@ -5,8 +5,10 @@
 #include "numbers.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
+#include <exception>
 #include <string>
 #ifdef _OPENMP
 #include <omp.h>
@@ -62,18 +64,36 @@ template <class Body> void numbers_and_bool(int32_t dtype, const char* name, con
 
 // --- threads
 
+/// The first exception of the threads of a parallel region, which no exception may leave: memory that is missing.
+class Carried {
+ public:
+  template <class Body> void call(const Body& body) noexcept {
+    try {
+      body();
+    } catch (...) {
+      if (!is_set_.exchange(true)) error_ = std::current_exception();
+    }
+  }
+  void rethrow() const { if (error_ != nullptr) [[unlikely]] std::rethrow_exception(error_); }
+
+ private:
+  std::exception_ptr error_;
+  std::atomic<bool> is_set_{false};
+};
+
 /// Calls `body(begin, end)` over parts of [0, count), in parallel if there are more than `grain` items and several threads.
-/// `body` must not throw.
+/// If parts throw, throws the exception of one after all have ended.
 template <class Body> void parallel_for(int64_t count, int64_t grain, const Body& body) {
 #ifdef _OPENMP
   const int64_t threads = std::min<int64_t>(omp_get_max_threads(), (count + grain - 1) / grain);
   if (threads > 1 && !omp_in_parallel()) {
+    Carried carried;
 #pragma omp parallel num_threads(static_cast<int>(threads))
     {
       const int64_t team = omp_get_num_threads(), part = (count + team - 1) / team, begin = omp_get_thread_num() * part;
-      if (begin < count) body(begin, std::min(count, begin + part));
+      if (begin < count) carried.call([&] { body(begin, std::min(count, begin + part)); });
     }
-    return;
+    return carried.rethrow();
   }
 #endif
   if (count > 0) body(int64_t{0}, count);

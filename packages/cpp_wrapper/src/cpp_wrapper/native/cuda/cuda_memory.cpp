@@ -86,16 +86,18 @@ uint64_t allocate_memory(int64_t nbytes, int32_t gpu, void* stream) {
 
 void free_device(Storage* storage) {
   free_memory(reinterpret_cast<uint64_t>(storage->data), storage->gpu, storage->stream);
-  delete storage;
+  delete_storage(storage);
 }
 
 void free_pinned(Storage* storage) {
   driver().MemFreeHost(storage->data);
-  delete storage;
+  delete_storage(storage);
 }
 
 Storage* new_storage(void* data, int64_t nbytes, void (*free)(Storage*), int32_t gpu, void* stream) {
-  return new Storage{static_cast<unsigned char*>(data), nbytes, 1, free, nullptr, gpu, stream};
+  Storage* const storage = new_storage(static_cast<unsigned char*>(data), nbytes, free, nullptr, gpu);
+  storage->stream = stream;
+  return storage;
 }
 
 Tensor allocate_on(int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype, int32_t gpu) {

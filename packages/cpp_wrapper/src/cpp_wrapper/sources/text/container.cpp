@@ -28,6 +28,8 @@ std::string note(const char* message) { return *message ? join({" (", message, "
 void fail_text(const char* code, Parts parts) { throw Failure(join({"[", code, "] ", join(parts)})); }
 
 namespace {
+constexpr const char* kNoMemory = "[WIR927] allocation failed: no memory";
+
 /// Stores the text of the exception that is handled.
 [[gnu::cold]] void store_failure(const Run* run) {
   std::string text;
@@ -35,6 +37,8 @@ namespace {
     throw;
   } catch (const Failure& error) {
     text = error.what();
+  } catch (const std::bad_alloc&) {
+    text = kNoMemory;
   } catch (const std::exception& error) {
     text = join({"[CPP406] ", error.what()});
   } catch (...) {
@@ -54,7 +58,7 @@ int32_t guard(const Run* run, void (*body)(void*), void* state) noexcept {
     try {
       store_failure(run);
     } catch (...) {
-      store_error("[CPP406] no memory for the text of an error");
+      store_error(kNoMemory);
     }
   }
   report_failure(last_error());
@@ -92,10 +96,10 @@ void move_to(Gpu gpu, Bytes& bytes, const Blob& blob) {
 /// Replaces bytes by a copy.
 void make_own(Bytes& bytes, const Blob& blob) {
   if (blob.kind == Blob::kHost) {
-    const Tensor old = take(bytes.holder);
-    const unsigned char* source = bytes.data;
-    copy_bytes(bytes, source, blob.nbytes);
-    if (old != nullptr) aoti_torch_delete_tensor_object(old);
+    Bytes made = bytes;
+    copy_bytes(made, bytes.data, blob.nbytes);
+    drop(bytes.holder);
+    bytes = made;
     return;
   }
   Tensor made = nullptr;
@@ -212,6 +216,7 @@ void Container::fill(Set& set, const Set* base, const Changes& changes, bool is_
   set.version = ++versions_;
   set.bytes.resize(wir_program.blobs);
   set.handles.resize(wir_program.handles);
+  set.kept.resize(wir_program.blobs);
   for (size_t i = 0; i < wir_program.blobs; ++i) {
     const Blob& blob = wir_program.blob_table[i];
     if (blob.kind == Blob::kImage) continue;
@@ -227,6 +232,7 @@ void Container::fill(Set& set, const Set* base, const Changes& changes, bool is_
     }
     if (changes.empty() || changes[i].empty()) {
       if (base == nullptr && blob.is_owned) make_own(bytes, blob);
+      if (bytes.is_borrowed) set.kept[i] = same(base->kept[i]);
       continue;
     }
     const auto& [constant, given] = changes[i].front();
@@ -236,7 +242,7 @@ void Container::fill(Set& set, const Set* base, const Changes& changes, bool is_
       continue;
     }
     drop(bytes.holder);
-    set.kept.push_back(same(given));
+    set.kept[i] = same(given);
     bytes.data = static_cast<unsigned char*>(data(given));
     if (blob.kind == Blob::kDevice) bytes.holder = same(given);
   }

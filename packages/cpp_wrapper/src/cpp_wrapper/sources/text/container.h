@@ -68,9 +68,20 @@ template <class Body> int32_t guarded(Body body) noexcept {
   return guard(nullptr, [](void* state) { (*static_cast<Body*>(state))(); }, &body);
 }
 
+/// Allocates lists of a call, in memory that later calls use again (`small_memory`).
+template <class T> struct SmallAllocator {
+  using value_type = T;
+  SmallAllocator() = default;
+  template <class U> SmallAllocator(const SmallAllocator<U>&) noexcept {}
+  T* allocate(size_t count) { return static_cast<T*>(small_memory(count * sizeof(T))); }
+  void deallocate(T* memory, size_t count) noexcept { free_small_memory(memory, count * sizeof(T)); }
+  template <class U> bool operator==(const SmallAllocator<U>&) const noexcept { return true; }
+};
+template <class T> using SmallList = std::vector<T, SmallAllocator<T>>;
+
 /// Handles that are freed at the end of the scope.
-struct Handles : std::vector<Tensor> {
-  using std::vector<Tensor>::vector;
+struct Handles : SmallList<Tensor> {
+  using SmallList<Tensor>::vector;
   Handles(const Handles&) = delete;
   ~Handles() { reset(); }
   void reset() {
@@ -118,7 +129,7 @@ class Device {
 /// One state of all constants. Runs are counted as users while they read it.
 struct Set {
   std::vector<Bytes> bytes;
-  Handles handles, kept;
+  Handles handles, kept;  // `kept`: for each blob, the tensor whose memory is borrowed
   std::atomic<int64_t> users{0};
   uint64_t version = 0;  // changes when the set is filled again
   ~Set() { reset(); }

@@ -123,11 +123,11 @@ struct Span {
   bool meets(const Span& other) const { return begin < other.end && other.begin < end; }
 };
 
-/// Raises CPP610 if two elements of a target may share memory.
-Span span_of(Tensor tensor, const std::string& target) {
+/// Raises CPP610 if two elements of a target may share memory. `target`: its number; -1 for an input, which is not checked.
+Span span_of(Tensor tensor, int64_t target) {
   if (tensor == nullptr) return {};
   const Dims layout(tensor);
-  std::vector<std::pair<int64_t, int64_t>> dims;  // strides and sizes, from the innermost dimension on
+  SmallList<std::pair<int64_t, int64_t>> dims;  // strides and sizes, from the innermost dimension on
   for (int64_t i = 0; i < layout.rank; ++i) {
     if (layout.sizes[i] == 0) return {};
     if (layout.sizes[i] == 1) continue;
@@ -136,7 +136,9 @@ Span span_of(Tensor tensor, const std::string& target) {
   }
   int64_t last = 0;
   for (const auto& [stride, size] : dims) {
-    if (stride <= last && !target.empty()) fail_text("CPP610", {target, ": elements of ", tensor_text(tensor), " share memory"});
+    if (stride <= last && target >= 0) {
+      fail_text("CPP610", {"output ", target, ": elements of ", tensor_text(tensor), " share memory"});
+    }
     last += stride * (size - 1);
   }
   const auto begin = reinterpret_cast<uintptr_t>(data(tensor));
@@ -151,15 +153,14 @@ std::string type_text(Tensor tensor) {
 }  // namespace
 
 void check_apart(Row targets, Row inputs) {
-  std::vector<Span> taken;  // by inputs, then by targets
-  for (size_t i = 0; i < inputs.count; ++i) taken.push_back(span_of(inputs.handles[i], ""));
+  SmallList<Span> taken;  // by inputs, then by targets
+  for (size_t i = 0; i < inputs.count; ++i) taken.push_back(span_of(inputs.handles[i], -1));
   for (size_t i = 0; i < targets.count; ++i) {
-    const std::string name = join({"output ", i});
-    const Span span = span_of(targets.handles[i], name);
+    const Span span = span_of(targets.handles[i], static_cast<int64_t>(i));
     for (size_t other = 0; other < taken.size(); ++other) {
       if (!span.meets(taken[other])) continue;
       const bool is_input = other < inputs.count;
-      fail_text("CPP610", {name, " overlaps ", is_input ? "input " : "output ", is_input ? other : other - inputs.count});
+      fail_text("CPP610", {"output ", i, " overlaps ", is_input ? "input " : "output ", is_input ? other : other - inputs.count});
     }
     taken.push_back(span);
   }

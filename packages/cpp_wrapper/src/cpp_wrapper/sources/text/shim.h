@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <new>
 
 struct AtenTensorOpaque;
 struct StableListOpaque;
@@ -86,3 +87,11 @@ __attribute__((weak)) const char* torch_exception_get_what_without_backtrace();
 __attribute__((weak)) int32_t torch_new_stable_ivalue(uint64_t** ret_value);
 __attribute__((weak)) int32_t torch_delete_stable_ivalue(uint64_t* value);
 }
+
+namespace wir {
+
+/// Returns memory for a list of a call.
+inline void* small_memory(size_t nbytes) { return ::operator new(nbytes); }
+inline void free_small_memory(void* memory, size_t) noexcept { ::operator delete(memory); }
+
+}  // namespace wir
