@@ -13,6 +13,7 @@ from cpp_wrapper.errors import OutputError
 from cpp_wrapper.library.failures import error_of
 from cpp_wrapper.library.python import LoadedProgram, read_inputs
 from wrapper_ir import ir
+from wrapper_ir.analysis.input_facts import NumberInput
 from wrapper_ir.errors import ArgumentError
 from wrapper_ir_native.api import BORROWED, FULL, INACTIVE
 from wrapper_ir_native.dlpack import Borrowed, borrow_capsule, borrow_number, capsule_of, number_place
@@ -55,6 +56,7 @@ class NativeProgram(LoadedProgram):
         self._signature, self._caller = signature, TorchCaller(torch)
         self._convention = Convention(signature, self._caller)
         self._inputs = read_inputs(image.facts)
+        self._has_numbers = any(isinstance(one, NumberInput) for one in self._inputs)
         self._guard = InputGuard(torch, *self._inputs)
         self._kinds: Sequence[str] = self.metadata["results"]
         self._shared = frozenset[int](self.metadata["shared_results"])
@@ -115,7 +117,7 @@ class NativeProgram(LoadedProgram):
         if len(args) != len(self._inputs):
             names = [one.name for one in self._inputs]
             raise ArgumentError("WIR926", f"expected {len(names)} arguments {names}, got {len(args)}")
-        if torch._C._len_torch_dispatch_stack() or not self._guard.match(*args):
+        if self._has_numbers or torch._C._len_torch_dispatch_stack() or not self._guard.match(*args):
             self._guard.check(*args)
         params = [_borrowed(value) for value in args]
         self._use_stream()
