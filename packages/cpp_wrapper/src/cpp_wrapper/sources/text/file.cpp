@@ -16,8 +16,11 @@ extern "C" {
 /// The constants and their checksums, if they are linked into the library.
 extern const unsigned char wir_constants_begin[] __attribute__((weak, visibility("hidden")));
 extern const unsigned char wir_checksums_begin[] __attribute__((weak, visibility("hidden")));
-/// The metadata, if it is linked into a static library, which has no file of its own.
+/// The metadata, if it is linked into the library: a static one has no file of its own, and the file of a project's ends
+/// with its code.
 extern const char wir_metadata_begin[] __attribute__((weak, visibility("hidden")));
+/// Set in a project's library, whose file others may write.
+extern const char wir_is_shared[] __attribute__((weak, visibility("hidden")));
 /// The name and the identity of the file of constants beside the library, if they are there.
 extern const char wir_weights_file[] __attribute__((weak, visibility("hidden")));
 extern const char wir_weights_id[] __attribute__((weak, visibility("hidden")));
@@ -61,7 +64,8 @@ size_t all_bytes() {
   return end;
 }
 
-bool is_static() { return &wir_metadata_begin[0] != nullptr; }
+bool is_linked() { return &wir_metadata_begin[0] != nullptr; }
+bool is_static() { return is_linked() && &wir_is_shared[0] == nullptr; }
 bool has_weights_file() { return &wir_weights_file[0] != nullptr; }
 
 [[noreturn, gnu::cold]] void refuse(const std::string& name, const char* why, const char* details = "") {
@@ -264,7 +268,7 @@ struct Opening {
 
   [[gnu::cold]] void from_file(uint64_t wanted) {
     Tail tail{};
-    if (!is_static()) {
+    if (!is_linked()) {
       open_library();
       tail = read_tail(has_weights_file() ? 0 : wanted);
       check_code(tail);
@@ -327,7 +331,7 @@ void set_file(const char* name, uint64_t begin, uint64_t nbytes, const char* wei
 
 std::string read_metadata() {
   const std::lock_guard<std::mutex> lock(opening);
-  if (is_static()) return wir_metadata_begin;
+  if (is_linked()) return wir_metadata_begin;
   ConstantFile none;
   return Opening{none, {}}.metadata();
 }
