@@ -26,7 +26,7 @@ from torch import Tensor
 import cpp_wrapper
 from cpp_wrapper import IsaError
 from cpp_wrapper._compat import torch_library_dir
-from cpp_wrapper.kernels.compile import PROGRAM, Unit, link_library
+from cpp_wrapper.kernels.compile import Unit, link_library
 from cpp_wrapper.kernels.isa import ISAS
 from cpp_wrapper.kernels.toolchain import find_toolchain, library_recipe
 from cpp_wrapper.library.build import EXPORTS, Build
@@ -122,7 +122,7 @@ def _library(sources: Sources, units: dict[str, Path], trapped: set[str], folder
     exports.write_text(EXPORTS)
     recipe = library_recipe(find_toolchain(read_settings().compiler), FAST)
     code = Unit(what="the library", output=folder / "code.so", code="CPP106")
-    link_library(recipe, code, objects, exports, PROGRAM, FAST.timeout)
+    link_library(recipe, code, objects, exports, FAST.timeout)
     path = folder / "m.so"
     with path.open("wb") as file:
         write_image(file, code.output.read_bytes(), sources.constants, sources.metadata)

@@ -62,15 +62,16 @@ def link_library(
     unit: Unit,
     objects: Sequence[Path],
     exports: Path,
-    program: str,
     timeout: float,
     *,
+    aliases: Sequence[tuple[str, str]] = (),
     is_whole: bool = False,
 ) -> None:
     """Links objects and stubs into a library, which needs the stubs by name.
 
-    `exports` is a version script. `program` is the symbol of the library's program; the linker removes code
-    that it does not reach. `is_whole`: it needs symbols of the standard libraries only.
+    `exports` is a version script; the linker removes code that its symbols do not reach. `aliases` are
+    symbols, and those of the objects that they stand for. `is_whole`: it needs symbols of the standard
+    libraries only.
     Raises the errors of `compile_library`.
     """
     command = (
@@ -80,7 +81,7 @@ def link_library(
         *("-shared", f"-Wl,--version-script={exports}", "-Wl,--no-as-needed", "-Wl,--gc-sections"),
         *(("-Wl,-z,defs",) if is_whole else ()),
         *map(str, objects),
-        *(() if program == PROGRAM else (f"-Wl,--defsym={PROGRAM}={program}",)),
+        *(f"-Wl,--defsym={name}={symbol}" for name, symbol in aliases),
     )
     _run(command, unit, timeout)
 

@@ -19,7 +19,7 @@ from typing import BinaryIO
 from cpp_wrapper._compat import torch_include_dirs
 from cpp_wrapper.errors import CacheError, EmitError
 from cpp_wrapper.kernels.build import common_header, reads_common_header
-from cpp_wrapper.kernels.compile import PROGRAM, Unit, compile_object, join_objects, link_library, link_stub
+from cpp_wrapper.kernels.compile import Unit, compile_object, join_objects, link_library, link_stub
 from cpp_wrapper.kernels.headers import header_hashes
 from cpp_wrapper.kernels.libraries import HEADER, Libraries
 from cpp_wrapper.kernels.options import CppOptions
@@ -221,14 +221,18 @@ class Build:
         with entry:
             yield entry.folder / HEADER
 
-    def link(self, objects: Sequence[Entry], needs: Sequence[str], program: str = PROGRAM) -> Entry:
+    def link(
+        self, objects: Sequence[Entry], needs: Sequence[str], aliases: Sequence[tuple[str, str]] = ()
+    ) -> Entry:
         """Links the code of a library, without constants.
 
-        `needs` are torch's libraries, `program` a symbol.
+        `needs` are torch's libraries. `aliases` are symbols, and those of the objects that they stand for.
         """
         recipe, timeout = self._linked, self.options.timeout
         script = NATIVE_EXPORTS if self.is_native else EXPORTS
-        key = _key("link", recipe.fingerprint, script, program, *needs, *(entry.name for entry in objects))
+        key = _key(
+            "link", recipe.fingerprint, script, repr(aliases), *needs, *(entry.name for entry in objects)
+        )
 
         def link_into(folder: Path) -> None:
             exports = folder / "exports.map"
@@ -236,7 +240,7 @@ class Build:
             unit = Unit(what="the library", output=folder / _CODE, code="CPP106")
             paths = [entry.folder / _OBJECT for entry in objects]
             paths += [stub.folder / _stub_name(name) for stub, name in zip(stubs, needs)]
-            link_library(recipe, unit, paths, exports, program, timeout, is_whole=self.is_native)
+            link_library(recipe, unit, paths, exports, timeout, aliases=aliases, is_whole=self.is_native)
 
         with _timed("the library's code", self.progress), ExitStack() as stack:
             stubs = [stack.enter_context(self._stub(name)) for name in needs]

@@ -40,9 +40,14 @@ def write_description(plan: Plan, name: str, weights: Weights | None) -> list[st
     constants = [row for constant in plan.program.constants for row in tables.constant(constant)]
     order = ", ".join(map(str, _allocation_order(plan, model.signature))) or "0"
     in_spec, out_spec = map(cpp_string, spec_texts(model.signature))
-    counts = (
-        f"kInputs, {len(inputs)}, kResults, {len(results)}, kSymbols, {len(plan.program.symbols)}, "
-        f"kConstants, {len(constants)}"
+    counts = ", ".join(
+        f"program::{table}, {count}"
+        for table, count in (
+            ("kInputs", len(inputs)),
+            ("kResults", len(results)),
+            ("kSymbols", len(plan.program.symbols)),
+            ("kConstants", len(constants)),
+        )
     )
     return [
         "// The model's description, and what else differs between libraries.",
@@ -51,6 +56,7 @@ def write_description(plan: Plan, name: str, weights: Weights | None) -> list[st
         "extern const wir_description wir_model_description;",
         "extern const int wir_result_order[];",
         "",
+        "namespace program {  // another name for each program of a batch",
         "namespace {",
         *tables.lines,
         *_array("kInputs", inputs),
@@ -61,6 +67,7 @@ def write_description(plan: Plan, name: str, weights: Weights | None) -> list[st
         "  {},",
         "};",
         "}  // namespace",
+        "}  // namespace program",
         "",
         "const wir_description wir_model_description = {",
         f"    sizeof(wir_description), {cpp_string(name)}, {counts},",

@@ -69,10 +69,13 @@ def write_choices(operators: Sequence[NativeOperator], levels: Sequence[Operator
         copies = [f"{operator.function}_{number}" for number in range(len(levels))]
         arguments = ", ".join(text.rpartition(" ")[2] for text in operator.parameters.split(", "))
         lines += [
+            f"#ifndef WIR_{operator.function}",
+            f"#define WIR_{operator.function}  // programs of one unit have one",
             *(f"int32_t {copy}({operator.parameters});" for copy in copies),
             f"int32_t {operator.function}({operator.parameters}) {{",
             f"  static const auto chosen = choose({cpp_string(needs)}, {{{', '.join(copies)}}});",
             f"  return chosen({arguments});",
             "}",
+            "#endif",
         ]
     return lines

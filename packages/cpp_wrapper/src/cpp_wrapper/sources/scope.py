@@ -70,6 +70,10 @@ def string_text(text: str) -> str:
     return f"string({cpp_string(text)}, {len(text.encode('utf-8', 'surrogatepass'))})"
 
 
+_PART = re.compile(r"part_\d+")
+"""Names of the parts of functions."""
+
+
 class ProgramScope:
     """The state of a whole program.
 
@@ -134,9 +138,11 @@ class ProgramScope:
     def names(self, wish: str) -> str:
         """Returns a new name.
 
-        Names in capitals become lowercase: C's headers define macros (`NULL`, `M_PI`).
+        Names in capitals become lowercase: C's headers define macros (`NULL`, `M_PI`). Functions have parts,
+        whose names would hide others.
         """
-        return self._names(wish.lower() if wish.isupper() else wish)
+        name = self._names(wish.lower() if wish.isupper() else wish)
+        return self._names(f"{name}_value") if _PART.fullmatch(name) else name
 
 
 class FunctionScope:
