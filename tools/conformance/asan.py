@@ -39,7 +39,8 @@ func @main(%x: f32[64]) {
   return %y
 }
 """
-_ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[2]
+"""The repository."""
 _CASES, _FILES = "cases", "files"
 """Folders of what is built."""
 
@@ -115,18 +116,23 @@ def _build_cases(folder: Path) -> int:
 
 
 def _settings(folder: Path) -> Settings:
+    return sanitizing_settings(folder, ("-fsanitize=address",))
+
+
+def sanitizing_settings(folder: Path, flags: Sequence[str], jobs: int = 1) -> Settings:
+    """Returns settings with a compiler of these flags, and an empty cache in the folder."""
     compiler = folder / "sanitizing-g++"
-    compiler.write_text(
-        f'#!/bin/sh\nexec {shutil.which("g++")} -fsanitize=address -fno-omit-frame-pointer -g1 "$@"\n'
-    )
+    words = f"{shutil.which('g++')} {' '.join(flags)} -fno-omit-frame-pointer -g1"
+    compiler.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
     compiler.chmod(compiler.stat().st_mode | stat.S_IXUSR)
     cache = CacheSettings(
         folder=folder / "cache", fallback=folder / "cache"
     )  # nothing else may take these objects
-    return Settings(cache=cache, compiler=str(compiler), jobs=1)
+    return Settings(cache=cache, compiler=str(compiler), jobs=jobs)
 
 
-def _library(name: str) -> str:
+def sanitizer_library(name: str) -> str:
+    """Returns the path of a library of the compiler."""
     answer = subprocess.run(["g++", f"-print-file-name={name}"], capture_output=True, text=True, check=True)
     return answer.stdout.strip()
 
@@ -134,11 +140,11 @@ def _library(name: str) -> str:
 def _under_sanitizer(folder: Path) -> subprocess.CompletedProcess[str]:
     # The sanitizer looks up the throwing functions of the C++ runtime at start. Python does not free its
     # memory at exit.
-    first = [_library(name) for name in ("libasan.so", "libstdc++.so.6")]
+    first = [sanitizer_library(name) for name in ("libasan.so", "libstdc++.so.6")]
     env = {"LD_PRELOAD": " ".join(first), "ASAN_OPTIONS": "detect_leaks=0"}
     command = [sys.executable, "-m", "tools.conformance.asan", "--run", str(folder)]
     return subprocess.run(
-        command, env={**os.environ, **env}, cwd=_ROOT, capture_output=True, text=True, check=False
+        command, env={**os.environ, **env}, cwd=ROOT, capture_output=True, text=True, check=False
     )
 
 
