@@ -11,7 +11,7 @@ from cpp_wrapper.kernels.options import CppOptions
 from cpp_wrapper.kernels.toolchain import Toolchain, kernel_recipe, library_recipe, operator_recipe
 from cpp_wrapper.library.build import EXPORTS, NATIVE_EXPORTS, PARTS, needed_libraries
 from cpp_wrapper.library.write import constant_checksums, write_weights
-from cpp_wrapper.runtime_build import NATIVE_RUNTIME
+from cpp_wrapper.runtime_build import NATIVE_RUNTIME, RUNTIME
 from cpp_wrapper.sources.program import Sources
 from cpp_wrapper.sources.version import NATIVE
 
@@ -202,7 +202,8 @@ def _native_cmake(sources: Sources, options: CppOptions) -> str:
     """
     compiler = Toolchain(command="", version="")
     recipe = library_recipe(compiler, options).flags
-    units = [name for name in ("program.cpp", "description.cpp", *NATIVE_RUNTIME) if name in sources.files]
+    own = [name for name in PARTS if name not in RUNTIME]
+    units = [name for name in (*own, *NATIVE_RUNTIME) if name in sources.files]
     operators: dict[tuple[int | None, tuple[str, ...]], list[str]] = {}
     for family in sources.families:
         operators.setdefault((family.level, family.flags), []).append(family.name)

@@ -94,7 +94,7 @@ void free_pinned(Storage* storage) {
   delete_storage(storage);
 }
 
-Storage* new_storage(void* data, int64_t nbytes, void (*free)(Storage*), int32_t gpu, void* stream) {
+Storage* device_storage(void* data, int64_t nbytes, void (*free)(Storage*), int32_t gpu, void* stream) {
   Storage* const storage = new_storage(static_cast<unsigned char*>(data), nbytes, free, nullptr, gpu);
   storage->stream = stream;
   return storage;
@@ -107,7 +107,7 @@ Tensor allocate_on(int64_t rank, const int64_t* sizes, const int64_t* strides, i
   }
   void* const stream = current_device.stream;
   auto* const data = reinterpret_cast<void*>(allocate_memory(nbytes, gpu, stream));
-  return new_over(new_storage(data, nbytes, free_device, gpu, stream), rank, sizes, strides, dtype);
+  return new_over(device_storage(data, nbytes, free_device, gpu, stream), rank, sizes, strides, dtype);
 }
 
 Tensor allocate_pinned(int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype) {
@@ -116,7 +116,7 @@ Tensor allocate_pinned(int64_t rank, const int64_t* sizes, const int64_t* stride
   void* data = nullptr;
   constexpr unsigned kForAllContexts = 1;
   check(driver().MemHostAlloc(&data, static_cast<size_t>(std::max<int64_t>(nbytes, 1)), kForAllContexts), "allocate pinned memory");
-  return new_over(new_storage(data, nbytes, free_pinned, -1, nullptr), rank, sizes, strides, dtype);
+  return new_over(device_storage(data, nbytes, free_pinned, -1, nullptr), rank, sizes, strides, dtype);
 }
 
 void move_storage(Storage* storage, int64_t nbytes) {
