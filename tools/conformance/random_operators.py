@@ -83,7 +83,7 @@ WIR_OPERATOR(nonzero)(Tensor self, Tensor* ret0) {
 
 def random_operators() -> tuple[OperatorSource, ...]:
     """Returns sources of the operators that the native runtime lacks."""
-    missing = [name for name in _BODIES if name not in native_operators()]
+    missing = [name for name in _BODIES if name not in native_operators().host]
     return tuple(
         OperatorSource(text=_HEAD + _BODIES[name], schemas=(EXTERNS[name].schema,)) for name in missing
     )
