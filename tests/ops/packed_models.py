@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+import fx_converter
+import py_wrapper
 from inductor_frontend import capture
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.plugins.registry import machine
 from wrapper_ir_passes import run_on_artifact
+from wrapper_ir_runtime.interp import Interpreter
 
 _WIDTH, _VOCABULARY = 32, 50
 _BATCH = torch.export.Dim("batch", min=2, max=64)
@@ -79,6 +84,13 @@ def mlp() -> nn.Module:
     """Returns two linear layers with dynamic batch."""
     return nn.Sequential(nn.Linear(8, 24), nn.ReLU(), nn.Linear(24, 9))
 
+
+ENGINES: dict[str, Callable[[Artifact], Callable[..., Any]]] = {
+    "python": py_wrapper.compile,
+    "fx": fx_converter.convert,
+    "interpreter": lambda artifact: Interpreter(artifact, machine("torch")),
+}
+"""Each way to run a program with torch, from its artifact."""
 
 # by name: the model, its arguments, and its dynamic shapes
 MODELS: dict[str, tuple[Any, tuple[Tensor, ...], Any]] = {

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -15,21 +13,12 @@ from torch.nn import functional as F
 import fx_converter
 import py_wrapper
 from tests.common.compare import assert_same
-from tests.ops.packed_models import MODELS, Transformer, packed_model
-from wrapper_ir.artifact import Artifact
+from tests.ops.packed_models import ENGINES, MODELS, Transformer, packed_model
 from wrapper_ir.artifact.file import load, save
 from wrapper_ir.artifact.packing import model_names
 from wrapper_ir.errors import ArtifactError
 from wrapper_ir.operators.native import ATTENTION, PACKED_ADDMM, PACKED_ADDMM_INT8, PACKED_CONVOLUTION
-from wrapper_ir.plugins.registry import machine
-from wrapper_ir_runtime.interp import Interpreter
 from wrapper_ir_torch import resolve, with_constants
-
-ENGINES: dict[str, Callable[[Artifact], Callable[..., Any]]] = {
-    "python": py_wrapper.compile,
-    "fx": fx_converter.convert,
-    "interpreter": lambda artifact: Interpreter(artifact, machine("torch")),
-}
 
 
 @pytest.mark.parametrize("name", MODELS)

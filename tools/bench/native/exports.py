@@ -5,6 +5,7 @@
 | `case` | `case.txt`, inputs and eager's results as raw bytes (`side.h` states the form), `about.json` |
 | `onnx` | `model.onnx`; weights beside it |
 | `onnxruntime` | `ort.onnx`: `model.onnx` as ONNX Runtime has optimised it on this machine |
+| `onnx_compressed` | the same with int8 weights of linear layers, which are multiplied by scales before a product |
 | `openvino` | `openvino.xml` and `.bin`, from `model.onnx` |
 | `onnxruntime_int8` | `ort.onnx`: `model.onnx` with int8 weights and activations, by ONNX Runtime's tool |
 | `executorch` | `model.pte`, lowered to XNNPACK |
@@ -28,11 +29,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 import cpp_wrapper
 import inductor_frontend
 from cpp_wrapper import CppOptions
-from tools.bench.native.forms import make
+from tools.bench.native.forms import as_linear_layers, make, replace_layers
 from tools.bench.native.models import BenchModel
 from wrapper_ir_passes import MEMORY_PASSES, run_on_artifact, run_pipeline
 
@@ -84,6 +86,29 @@ def _onnx(model: BenchModel, folder: Path) -> None:
     )
     assert program is not None
     program.save(str(folder / "model.onnx"), external_data=True)
+
+
+class _CompressedLinear(nn.Module):
+    """A linear layer with the weight as int8 and a scale for each output."""
+
+    weight: Tensor
+    scale: Tensor
+
+    def __init__(self, layer: nn.Linear) -> None:
+        super().__init__()
+        scale = layer.weight.abs().amax(1, keepdim=True) / 127
+        self.register_buffer("scale", scale)
+        self.register_buffer("weight", (layer.weight / scale).round().to(torch.int8))
+        self.bias = layer.bias
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.linear(x, self.weight.float() * self.scale, self.bias)
+
+
+def _onnx_compressed(model: BenchModel, folder: Path) -> None:
+    as_linear_layers(model.module)
+    replace_layers(model.module, nn.Linear, _CompressedLinear)
+    _onnx(model, folder)
 
 
 def _onnxruntime(model: BenchModel, folder: Path) -> None:
@@ -165,6 +190,7 @@ def _native(model: BenchModel, folder: Path) -> None:
 KINDS: Mapping[str, Callable[[BenchModel, Path], None]] = {
     "case": write_case,
     "onnx": _onnx,
+    "onnx_compressed": _onnx_compressed,
     "onnxruntime": _onnxruntime,
     "onnxruntime_int8": _onnxruntime_int8,
     "openvino": _openvino,

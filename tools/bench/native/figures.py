@@ -6,10 +6,10 @@ import math
 from collections.abc import Iterable, Mapping
 
 MIB = 1 << 20
-TOLERANCES = {"": 1e-4, "bf16": 3e-2, "int8": 6e-2}
+TOLERANCES = {"": 1e-4, "bf16": 3e-2, "int8": 2e-2, "int8_dynamic": 1e-1}
 """Largest difference from eager by form, over the largest magnitude of the results (at least 1).
 
-With int8 weights some runtimes also round activations to int8.
+Runtimes that round activations to int8 differ in where they do, and in the scales.
 """
 
 

@@ -46,8 +46,11 @@ FORM_SIDES: Mapping[str, Mapping[str, Side]] = {
         **{title: SIDES[title] for title in ("ExecuTorch", "AOTInductor", LIBTORCH, NATIVE)},
     },
     "int8": {
+        "OpenVINO": Side("openvino", ("onnx_compressed_float", "openvino"), ("openvino.xml", "openvino.bin")),
+        **{title: SIDES[title] for title in ("AOTInductor", LIBTORCH, NATIVE)},
+    },
+    "int8_dynamic": {
         "ONNX Runtime": Side("onnxruntime", ("onnx_float", "onnxruntime_int8"), ("ort.onnx",)),
-        "OpenVINO": SIDES["OpenVINO"],
         "ExecuTorch": Side("executorch", ("executorch_int8_float",), ("model.pte",)),
         **{title: SIDES[title] for title in ("AOTInductor", LIBTORCH, NATIVE)},
     },

@@ -15,6 +15,7 @@ from inductor_frontend.functionalize.packed_linear import join_packed_linear
 from inductor_frontend.functionalize.packing import channels_last_weights, pack_weights
 from inductor_frontend.functionalize.pattern_registration import patterns_as_needed
 from inductor_frontend.functionalize.preparation import FunctionalModel
+from wrapper_ir_torch.int8_matmuls import show_int8_matmuls
 
 
 def with_joint_passes(model: FunctionalModel, *, packed_weights: bool) -> FunctionalModel:
@@ -33,4 +34,6 @@ def with_joint_passes(model: FunctionalModel, *, packed_weights: bool) -> Functi
         roles = channels_last_weights(gm, model.roles)
         if packed_weights:
             gm = pack_weights(gm, roles)
+        else:
+            show_int8_matmuls(gm, {name: role.data for name, role in roles.items() if not role.mutable})
     return replace(model, gm=gm, roles=roles)

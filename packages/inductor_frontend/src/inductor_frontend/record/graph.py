@@ -29,6 +29,7 @@ from inductor_frontend.torch_patches._compat import (
     subgraphs_of,
     takes_offsets_off,
 )
+from wrapper_ir_torch.int8_matmuls import WIDENS
 
 
 class RecordingGraph(GraphLowering):
@@ -101,7 +102,7 @@ class RecordingGraph(GraphLowering):
             value = self.current_node.meta["val"]
             return value.node.expr if isinstance(value, torch.SymInt) else value
         fallback: Any = partial(fallback_handler, add_to_fallback_set=False)
-        if target is PACKS_AND_MULTIPLIES:
+        if target in (PACKS_AND_MULTIPLIES, WIDENS):
             return fallback(target)(*args, **kwargs)
         if target is torch.ops.aten.as_strided.default and (source := _input_of(args[0])) is not None:
             offset = self.input_offsets()[source.get_name()]

@@ -36,8 +36,9 @@ class PackConstants(Pass):
 
     `mm`, `addmm` (float32, bfloat16, float16), `_int_mm`, `_weight_int8pack_mm` and `convolution` (float32)
     become operators that read packed weights and write to storages of the program; lifetimes are derived
-    again. A weight is packed if it is an immutable constant of the CPU, or a view of all of it. Constants
-    that no op reads any more are removed. All levels have the same layouts today; an artifact names its level
+    again. A weight is packed if it is an immutable constant of the CPU, or a view of all of it; one of int8
+    also if `_to_copy` converts it to floats for `mm` or `addmm`. Constants that no op reads any more are
+    removed, and such conversions, too. All levels have the same layouts today; an artifact names its level
     as `packed_for` in the metadata.
     """
 
@@ -162,26 +163,33 @@ class _Packer:
 def _without_unused_views(
     function: ir.Function, originals: set[str], constants: Mapping[ir.Value, ir.Constant]
 ) -> ir.Function:
-    """Returns the function without views of these constants that at most a `drop` uses."""
+    """Returns the function without views and conversions of these constants that no op reads."""
     views = ConstantViews(function, {v: c for v, c in constants.items() if v.name in originals})
     operands: set[ir.Value] = set()
     unused: set[ir.Value] = set()
     for op in reversed(function.body):
         match op:
-            case ir.View(result=result) if views.constant(result) is not None and result not in operands:
+            case ir.View(result=result) | ir.CallExtern(result=result) if (
+                isinstance(result, ir.Value) and result not in operands and views.reads(result)
+            ):
                 unused.add(result)
-            case ir.Drop():
+            case ir.Drop() | ir.Free():
+                pass
+            case ir.AssertLayout(tensors=tensors) if all(map(views.reads, tensors)):
                 pass
             case _:
                 operands.update(ir.operands(op))
     return function.with_body(
-        op for op in function.body if unused.isdisjoint((*ir.results(op), *_dropped(op)))
+        op for op in function.body if unused.isdisjoint((*ir.results(op), *_subjects(op)))
     )
 
 
-def _dropped(op: ir.Op) -> tuple[ir.Value, ...]:
+def _subjects(op: ir.Op) -> tuple[ir.Value, ...]:
+    """Returns the values that an op ends or checks."""
     match op:
-        case ir.Drop(value=value):
+        case ir.Drop(value=value) | ir.Free(storage=value):
             return (value,)
+        case ir.AssertLayout(tensors=tensors):
+            return tensors
         case _:
             return ()

@@ -37,6 +37,8 @@ _LAYOUTS = {
     ir.DType.I8: ir.PackedLayout.QUADS,
 }
 """Layouts of matrices by element type."""
+_MOST_BYTES = {dtype: 4 if dtype is ir.DType.I8 else dtype.itemsize for dtype in _LAYOUTS}
+"""Bytes of an element of the largest result, by the element type of the matrix."""
 
 
 def packed_call(
@@ -57,17 +59,21 @@ def _packed_matmul(
 ) -> PackedCall | None:
     is_sum = "mat1" in args
     bias, rows, matrix = (args["self"] if is_sum else None), args["mat1" if is_sum else "self"], args["mat2"]
-    constant = views.constant(matrix)
+    constant = views.constant(matrix) or views.converted(matrix)
     if constant is None or not ir.is_tensor(matrix) or not output.type.dtype.is_floating:
         return None
     if not _are_like(output, matrix, rows, bias):
         return None
-    packing = _matrix_packing(constant, matrix.type)
-    if packing is None:
+    assert ir.is_tensor(constant.value)
+    dtype = constant.value.type.dtype
+    packing = _matrix_packing(constant, dataclasses.replace(matrix.type, dtype=dtype))
+    if packing is None or output.type.dtype.itemsize > _MOST_BYTES[dtype]:
         return None
     columns = Int(packing.columns)
     if not (_is_row(bias, columns) and _is_one(args.get("beta")) and _is_one(args.get("alpha"))):
         return None
+    if dtype is ir.DType.I8:
+        return PackedCall(PACKED_ADDMM_INT8, constant, packing, (bias, rows), (None, columns))
     return PackedCall(PACKED_ADDMM, constant, packing, (bias, rows), (columns,))
 
 
@@ -88,7 +94,7 @@ def _packed_int8_matmul(
     is_scaled = (
         rows.type.dtype.is_floating and rows.type.dtype.itemsize < 8 and rows.type.dtype is output.type.dtype
     )
-    is_exact = rows.type.dtype is ir.DType.I8 and output.type.dtype is ir.DType.I32
+    is_exact = rows.type.dtype in (ir.DType.I8, ir.DType.U8) and output.type.dtype is ir.DType.I32
     columns = Int(packing.columns)
     if not (is_exact if scales is None else is_scaled and _is_row(scales, columns)):
         return None

@@ -147,6 +147,18 @@ WIR_OPERATOR(convert_element_type)(Tensor a, int32_t dtype, Tensor* ret0) {
   return 0;
 }
 
+WIR_OPERATOR(_to_copy)(Tensor self, int32_t* dtype, int32_t*, int32_t*, int32_t, int32_t*, int32_t, int32_t* memory_format,
+                       Tensor* ret0) {
+  constexpr const char* kName = "aten::_to_copy";
+  constexpr int32_t kPreserve = 1;
+  const int32_t to = dtype != nullptr ? *dtype : self->dtype;
+  const bool is_like = memory_format == nullptr || *memory_format == kPreserve;
+  Owned made = is_like ? empty_like(self, to) : empty(sizes_of(self), strides_of_format(sizes_of(self), *memory_format, kName), to);
+  copy_into(made.get(), self);
+  *ret0 = made.release();
+  return 0;
+}
+
 WIR_OPERATOR(as_strided_copy)(Tensor self, const int64_t* size, int64_t size_len_, const int64_t* stride, int64_t stride_len_,
                               int64_t* storage_offset, Tensor* ret0) {
   constexpr const char* kName = "aten::as_strided_copy";

@@ -7,19 +7,25 @@ namespace {
 
 constexpr const char* kName = "wrapper_ir::packed_addmm_int8.out";
 
-/// Makes rows of bytes without sign, padded with zeros to whole words. Signed ones are moved by 128.
+/// Makes rows of bytes without sign, padded with zeros to whole words. Signed ones are moved by 128, and followed by a row of
+/// 128: its product is what that adds to the sums.
 Rows read_bytes(PackedCall& call) {
   const bool is_signed = call.mat1->dtype == kI8;
   if (!is_signed) return read_rows(call, kU8, 4);
-  const int64_t padded = parts_of(call.k, 4) * 4, sizes[] = {call.m, padded};
+  const int64_t padded = parts_of(call.k, 4) * 4, sizes[] = {call.m + 1, padded};
   call.first.reset(new_tensor(2, sizes, nullptr, kU8));
   const int64_t row = call.mat1->strides()[0], column = call.mat1->strides()[1];
-  for (int64_t i = 0; i < call.m; ++i) {
+  uint8_t* to = call.first->data();
+  for (int64_t i = 0; i < call.m; ++i, to += padded) {
     const uint8_t* from = call.mat1->data() + i * row;
-    uint8_t* to = call.first->data() + i * padded;
-    for (int64_t p = 0; p < call.k; ++p) to[p] = static_cast<uint8_t>(from[p * column] ^ 0x80);
+    if (column == 1) {
+      for (int64_t p = 0; p < call.k; ++p) to[p] = static_cast<uint8_t>(from[p] ^ 0x80);
+    } else {
+      for (int64_t p = 0; p < call.k; ++p) to[p] = static_cast<uint8_t>(from[p * column] ^ 0x80);
+    }
     for (int64_t p = call.k; p < padded; ++p) to[p] = 0;
   }
+  std::memset(to, 128, static_cast<size_t>(padded));
   return {call.first->data(), padded};
 }
 
@@ -30,32 +36,36 @@ template <class Finish> void multiply_bytes(const InterleavedProduct& product, c
   multiply_interleaved<ByteQuads>(product, 4, finish);
 }
 
-/// Returns for each column what the 128 added to the factors adds to the sums: a product with one row of 128.
-Owned read_excess(const PackedCall& call) {
-  const int64_t padded = parts_of(call.k, 4) * 4, columns[] = {call.n};
+/// Returns the sums of the row of 128, for each column.
+Owned read_excess(const PackedCall& call, const Rows& rows) {
+  const int64_t columns[] = {call.n};
   Owned excess(new_tensor(1, columns, nullptr, kI32));
-  const Scratch factors(padded);
-  std::memset(factors.as<uint8_t>(), 128, static_cast<size_t>(padded));
   uint32_t* to = data_of<uint32_t>(excess.get());
-  const InterleavedProduct product{1, call.n, call.k, factors.as<uint8_t>(), padded, data_of<uint32_t>(call.packed)};
+  const InterleavedProduct product{1, call.n, call.k, rows.data + call.m * rows.step, rows.step, data_of<uint32_t>(call.packed)};
   multiply_bytes(product, [=](const SumsTile<uint32_t>& tile) {
-    for (int64_t j = 0; j < tile.columns; ++j) to[tile.column + j] = tile.sums[j];
+    std::memcpy(to + tile.column, tile.sums, static_cast<size_t>(tile.columns) * sizeof *to);
   });
   return excess;
 }
 
-/// Multiplies bytes; `store(row, column, columns, sums)` receives rows of sums as int32_t.
+/// Multiplies bytes; `store(row, column, columns, sums)` receives rows of sums as int32_t. Few rows are one tile with the row of
+/// 128, so that the matrix is read once.
 template <class Store> void multiply_integers(PackedCall& call, const Store& store) {
   const Rows rows = read_bytes(call);
-  const Owned excess = call.mat1->dtype == kI8 ? read_excess(call) : nullptr;
-  const uint32_t* subtracted = excess ? data_of<uint32_t>(excess.get()) : nullptr;
-  const InterleavedProduct product{call.m, call.n, call.k, rows.data, rows.step, data_of<uint32_t>(call.packed)};
+  const bool is_signed = call.mat1->dtype == kI8, is_one_tile = is_signed && call.m < tile_rows<float>();
+  const Owned excess = is_signed && !is_one_tile ? read_excess(call, rows) : nullptr;
+  const uint32_t* found = excess ? data_of<uint32_t>(excess.get()) : nullptr;
+  const int64_t m = call.m, count = m + (is_one_tile ? 1 : 0);
+  const InterleavedProduct product{count, call.n, call.k, rows.data, rows.step, data_of<uint32_t>(call.packed)};
   multiply_bytes(product, [=](const SumsTile<uint32_t>& tile) {
-    for (int64_t i = 0; i < tile.rows; ++i) {
+    const uint32_t* subtracted = is_one_tile ? tile.sums + m * tile.step : found != nullptr ? found + tile.column : nullptr;
+    for (int64_t i = 0; i < tile.rows - (is_one_tile ? 1 : 0); ++i) {
       int32_t line[4 * kPanel];
-      for (int64_t j = 0; j < tile.columns; ++j) line[j] = static_cast<int32_t>(tile.sums[i * tile.step + j]);
+      const uint32_t* sums = tile.sums + i * tile.step;
       if (subtracted) {
-        for (int64_t j = 0; j < tile.columns; ++j) line[j] -= static_cast<int32_t>(subtracted[tile.column + j]);
+        for (int64_t j = 0; j < tile.columns; ++j) line[j] = static_cast<int32_t>(sums[j] - subtracted[j]);
+      } else {
+        std::memcpy(line, sums, static_cast<size_t>(tile.columns) * sizeof *line);
       }
       store(tile.row + i, tile.column, tile.columns, line);
     }
