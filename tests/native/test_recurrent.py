@@ -138,9 +138,11 @@ def test_large_gates_saturate(operators: Operators) -> None:
     assert_equals_eager(operators, large)
 
 
-def test_threads_do_not_change_results(operators: Operators) -> None:
+@pytest.mark.parametrize("sizes", [(5, 40, 256, 256), (9, 1, 128, 128), (4, 2, 20, 100)])
+def test_threads_do_not_change_results(operators: Operators, sizes: tuple[int, int, int, int]) -> None:
+    """Threads divide products, or share the steps of small layers."""
     openmp = ctypes.CDLL("libgomp.so.1")
-    layer, found = random_layer(5, 40, 256, 256), []
+    layer, found = random_layer(*sizes), []
     before = openmp.omp_get_max_threads()
     try:
         for threads in (1, 2):

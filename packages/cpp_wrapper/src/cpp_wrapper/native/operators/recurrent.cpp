@@ -13,6 +13,9 @@ constexpr int64_t kAhead = 1 << 17;
 /// Fewer steps do not pay for packed weights.
 constexpr int64_t kPackedSteps = 3;
 constexpr int64_t kThreadVectors = 512;
+/// Multiplications of a thread's part of a step that pay for the wait after the step, and those of a step that a product divides
+/// among threads itself.
+constexpr int64_t kSharedWork = 1 << 14, kDividedWork = 1 << 19;
 
 [[noreturn, gnu::cold]] void refuse(const char* why) { fail_text("WIR927", {kName, " failed: ", why}); }
 
@@ -113,23 +116,38 @@ inline void update_lanes(const float* gates, int64_t step, float* cell, float* h
 }
 inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-/// Updates cells and hidden states of one step from its gates: of input, forgetting, new values and output.
-template <class A> void update(const Lstm& call, const A* gates, A* cell, A* hidden) {
-  const int64_t padded = call.padded(), vectors = padded / kPanel;
-  parallel_for(call.batch * vectors, kThreadVectors, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const A* from = gates + i / vectors * call.row() + i % vectors * kPanel;
-      A *state = cell + i * kPanel, *result = hidden + i * kPanel;
-      if constexpr (std::is_same_v<A, float>) {
-        for (int64_t lane = 0; lane < kPanel; lane += kWidth) update_lanes(from + lane, padded, state + lane, result + lane);
-      } else {
-        for (int64_t lane = 0; lane < kPanel; ++lane, ++from) {
-          state[lane] = sigmoid(from[padded]) * state[lane] + sigmoid(from[0]) * std::tanh(from[2 * padded]);
-          result[lane] = sigmoid(from[3 * padded]) * std::tanh(state[lane]);
-        }
-      }
+/// Updates the cells and hidden states of a panel of units from its gates: of input, forgetting, new values and output. Panels
+/// count over all rows.
+template <class A> void update_panel(const Lstm& call, const A* gates, A* cell, A* hidden, int64_t panel) {
+  const int64_t padded = call.padded(), panels = padded / kPanel;
+  const A* from = gates + panel / panels * call.row() + panel % panels * kPanel;
+  A *state = cell + panel * kPanel, *result = hidden + panel * kPanel;
+  if constexpr (std::is_same_v<A, float>) {
+    for (int64_t lane = 0; lane < kPanel; lane += kWidth) update_lanes(from + lane, padded, state + lane, result + lane);
+  } else {
+    for (int64_t lane = 0; lane < kPanel; ++lane, ++from) {
+      state[lane] = sigmoid(from[padded]) * state[lane] + sigmoid(from[0]) * std::tanh(from[2 * padded]);
+      result[lane] = sigmoid(from[3 * padded]) * std::tanh(state[lane]);
     }
+  }
+}
+
+template <class A> void update(const Lstm& call, const A* gates, A* cell, A* hidden) {
+  parallel_for(call.batch * call.padded() / kPanel, kThreadVectors, [&](int64_t begin, int64_t end) {
+    for (int64_t panel = begin; panel < end; ++panel) update_panel(call, gates, cell, hidden, panel);
   });
+}
+
+/// Returns the threads that share each step of a layer with packed weights.
+inline int64_t step_threads(const Lstm& call) {
+#ifdef _OPENMP
+  const int64_t work = call.batch * call.row() * call.size;
+  if (omp_in_parallel() || work >= kDividedWork) return 1;
+  return std::min({int64_t{omp_get_max_threads()}, call.padded() / kPanel, work / kSharedWork});
+#else
+  static_cast<void>(call);
+  return 1;
+#endif
 }
 
 /// A layer over steps, in memory of the scope.
@@ -149,7 +167,7 @@ template <class T> class Layer {
     A* memory = memory_.template as<A>();
     const auto take = [&](int64_t count) { return memory += count, memory - count; };
     const int64_t state = call_.batch * call_.padded();
-    A *bias = take(call_.row()), *hidden = take(state), *cell = take(state), *gates = take(ahead_ * call_.batch * call_.row());
+    A *next = take(state), *bias = take(call_.row()), *hidden = take(state), *cell = take(state), *gates = take(ahead_ * call_.batch * call_.row());
     std::fill(bias, gates + ahead_ * call_.batch * call_.row(), A{0});
     add_bias(call_.bias, bias);
     add_bias(call_.recurrent_bias, bias);
@@ -158,10 +176,16 @@ template <class T> class Layer {
     Weights<A> weights = weights_of(call_.weight, take), recurrent = weights_of(call_.recurrent, take);
     if (packs_input_) pack_gates(call_, weights, take(packed_gates(call_.inputs)));
     if (packs_recurrent_) pack_gates(call_, recurrent, take(packed_gates(call_.size)));
+    const int64_t threads = packs_recurrent_ ? step_threads(call_) : 1;
     A* copied = take(copies_input_ ? ahead_ * call_.batch * call_.inputs : 0);
     for (int64_t step = 0; step < call_.steps; step += ahead_) {
       const int64_t count = std::min(ahead_, call_.steps - step), first = call_.is_reversed ? call_.steps - step - count : step;
       multiply_inputs(weights, first, count, copied, gates, bias);
+      if (threads > 1) {
+        share_steps(threads, recurrent.data, first, count, gates, hidden, next, cell);
+        if (count % 2 != 0) std::swap(hidden, next);
+        continue;
+      }
       for (int64_t i = 0; i < count; ++i) {
         const int64_t at = call_.is_reversed ? count - 1 - i : i;
         A* of_step = gates + at * call_.batch * call_.row();
@@ -183,7 +207,7 @@ template <class T> class Layer {
     int64_t weights = std::is_same_v<T, A> ? 0 : kGates * call_.size * (call_.inputs + call_.size);
     if (packs_input_) weights += packed_gates(call_.inputs);
     if (packs_recurrent_) weights += packed_gates(call_.size);
-    return call_.row() + 2 * call_.batch * call_.padded() + rows * (call_.row() + inputs) + weights;
+    return call_.row() + 3 * call_.batch * call_.padded() + rows * (call_.row() + inputs) + weights;
   }
 
   void add_bias(Tensor bias, A* to) const {
@@ -220,10 +244,55 @@ template <class T> class Layer {
     multiply_gates(call_, weights, count * call_.batch, static_cast<const A*>(copied), row, gates, bias);
   }
   void store_states(const A* states, Tensor tensor, int64_t offset) const {
+    store_units(states, tensor, offset, 0, call_.size);
+  }
+  void store_units(const A* states, Tensor tensor, int64_t offset, int64_t begin, int64_t end) const {
     T* to = data_of<T>(tensor) + offset;
     for (int64_t i = 0; i < call_.batch; ++i) {
       const A* from = states + i * call_.padded();
-      for (int64_t j = 0; j < call_.size; ++j) to[i * call_.size + j] = converted<T>(from[j]);
+      for (int64_t j = begin; j < end; ++j) to[i * call_.size + j] = converted<T>(from[j]);
+    }
+  }
+
+  /// Computes `count` steps from the parts of their gates that depend on inputs. Each thread has some panels of units, and waits
+  /// for the others after each step. States alternate between two buffers.
+  void share_steps(int64_t threads, const A* packed, int64_t first, int64_t count, A* gates, A* hidden, A* next, A* cell) const {
+#ifdef _OPENMP
+    const int64_t panels = call_.padded() / kPanel;
+#pragma omp parallel num_threads(static_cast<int>(threads))
+    {
+      const int64_t part = parts_of(panels, omp_get_num_threads()), begin = std::min(panels, omp_get_thread_num() * part);
+      const int64_t end = std::min(panels, begin + part);
+      A *from = hidden, *to = next;
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t at = call_.is_reversed ? count - 1 - i : i, offset = (first + at) * call_.batch * call_.size;
+        A* of_step = gates + at * call_.batch * call_.row();
+        if (begin < end) {
+          multiply_panels_of_gates(packed, begin, end, from, of_step);
+          for (int64_t row = 0; row < call_.batch; ++row) {
+            for (int64_t panel = begin; panel < end; ++panel) update_panel(call_, of_step, cell, to, row * panels + panel);
+          }
+          store_units(to, call_.out, offset, begin * kPanel, std::min(call_.size, end * kPanel));
+        }
+        std::swap(from, to);
+#pragma omp barrier
+      }
+    }
+#else
+    static_cast<void>(threads), static_cast<void>(packed), static_cast<void>(first), static_cast<void>(count);
+    static_cast<void>(gates), static_cast<void>(hidden), static_cast<void>(next), static_cast<void>(cell);
+#endif
+  }
+
+  /// Adds the product of the hidden state to panels of all gates, on this thread.
+  void multiply_panels_of_gates(const A* packed, int64_t begin, int64_t end, const A* hidden, A* gates) const {
+    const int64_t padded = call_.padded(), columns = (end - begin) * kPanel, gate_numbers = packed_count(call_.size, call_.size);
+    for (int64_t gate = 0; gate < kGates; ++gate) {
+      Product<A> product{call_.batch, columns, call_.size, hidden, padded, 1};
+      product.b = packed + gate * gate_numbers + begin * kPanel * call_.size;
+      product.c = gates + gate * padded + begin * kPanel, product.c_row = call_.row();
+      product.layout = Layout::kPanels, product.beta = 1;
+      multiply(product);
     }
   }
 
