@@ -30,7 +30,7 @@ _FLAGS = ("-std=c++20", "-O1", "-fPIC", "-fno-math-errno", "-w")
 _CODES = {
     torch.uint8: 0, torch.int8: 1, torch.int16: 2, torch.int32: 3, torch.int64: 4, torch.float16: 5,
     torch.float32: 6, torch.float64: 7, torch.complex32: 8, torch.complex64: 9, torch.complex128: 10,
-    torch.bool: 11, torch.bfloat16: 15, torch.uint16: 27, torch.uint32: 28, torch.uint64: 29,
+    torch.bool: 11, torch.bfloat16: 15, torch.float8_e5m2: 23, torch.float8_e4m3fn: 24, torch.uint16: 27, torch.uint32: 28, torch.uint64: 29,
 }  # fmt: skip
 _DTYPES = {code: dtype for dtype, code in _CODES.items()}
 _FORMATS = {
