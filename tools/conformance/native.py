@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 
+from tools.conformance.native_refusals import PATTERN
 from tools.conformance.sides import Sides, main
 
 SIDES = Sides(
@@ -19,7 +20,7 @@ SIDES = Sides(
     text="Cases that stock `torch.compile` gets right, as libraries that need no torch: built with `opt_level=0`, and "
     "called twice through `wrapper_ir_native.load`.",
     goal=0.85,
-    refused=r"\[CPP50[23]\]|\[WIR916\]|native operator has no code for",
+    refused=PATTERN,
 )
 
 if __name__ == "__main__":

@@ -43,15 +43,16 @@ class NativeLibrary:
         if seed is not None:
             seed(ctypes.c_uint64(torch.initial_seed()))
         args, kwargs = pytree.tree_map_only(Tensor, _plain, (args, kwargs))
-        return pytree.tree_map(_tensor, self.program(*args, **kwargs))
+        return pytree.tree_map(tensor_of, self.program(*args, **kwargs))
 
 
 def _plain(tensor: Tensor) -> Tensor:
     return tensor.resolve_conj().resolve_neg()
 
 
-def _tensor(value: Any) -> Any:
-    if isinstance(value, np.ndarray) and value.dtype.kind == "V":  # of ml_dtypes, which numpy does not export
+def tensor_of(value: Any) -> Any:
+    """Returns a copy of an array as a tensor, and other results as they are."""
+    if isinstance(value, np.ndarray) and value.dtype.isbuiltin != 1:  # of ml_dtypes
         bits = from_dlpack(value.view(f"u{value.itemsize}"))
         return bits.view(getattr(torch, value.dtype.name)).clone()
     return from_dlpack(value).clone() if hasattr(value, "__dlpack__") else value

@@ -3,7 +3,8 @@ and `planned.py`.
 
 Cases are those that Inductor's Python wrapper gets right, in an order that makes every part of a run a fair
 sample. Results are written to a folder of `out/` immediately, so an interrupted run resumes. A run over all
-cases writes the page. Exit status 1 if less than the goal are right, 2 if cases still have to run. With
+cases writes the page. Exit status 1 if less than the goal are right, or one that no error refuses by name, if
+those are counted apart, is wrong; 2 if cases still have to run. With
 `--kernels gpu` inputs are on a GPU, as are Triton's kernels, and Inductor's side does not run.
 """
 
@@ -23,6 +24,7 @@ from pathlib import Path
 import torch
 
 from tools.conformance.cases import SEED, CaseId, every, list_cases, op_table
+from tools.conformance.native_refusals import refusal_lines
 from tools.conformance.pool import BUILD, Answer, Job, run_jobs
 from tools.conformance.programs import Kernels
 from tools.conformance.results import outcome_of, tidy, verdict_of
@@ -123,7 +125,14 @@ def main(sides: Sides, argv: Sequence[str] | None = None) -> int:
     if missing:
         print(f"{missing} results are missing: run again")
         return 2
-    return 0 if share(done, sides.ours) >= sides.goal else 1
+    return 0 if share(done, sides.ours) >= sides.goal and not (sides.refused and _wrong(sides, done)) else 1
+
+
+def _wrong(sides: Sides, results: Sequence[Result]) -> list[Result]:
+    """Returns the cases of ours that are neither right nor refused by name."""
+    return sorted(
+        (r for r in results if r.error and not re.search(sides.refused, r.error)), key=lambda r: r.case
+    )
 
 
 def _cases_of(sides: Sides, side: str, cases: list[CaseId]) -> list[CaseId]:
@@ -215,16 +224,16 @@ def render(
 def _with_refusals(sides: Sides, results: Sequence[Result]) -> list[str]:
     """The tables of a side whose refusals are counted apart."""
     failing = sorted((r for r in results if r.error), key=lambda r: r.case)
-    refused = [r for r in failing if re.search(sides.refused, r.error)]
-    wrong = [r for r in failing if r not in refused]
+    wrong = _wrong(sides, results)
+    refused = [r for r in failing if r not in wrong]
     right = len(results) - len(failing)
     percent = f"{100 * right / max(len(results), 1):.1f} %"
     lines = ["| cases | right | share | refused by name | wrong |", "| --- | --- | --- | --- | --- |"]
     lines.append(f"| {len(results)} | {right} | {percent} | {len(refused)} | {len(wrong)} |")
-    for title, rows in (("Wrong", wrong), ("Refused by name", refused)):
-        lines += ["", f"## {title}", "", "| case | why |", "| --- | --- |"]
-        lines += [f"| `{r.case}` | {_cell(r.error)} |" for r in rows]
-    return lines
+    lines += ["", "## Wrong", ""]
+    lines += ["| case | why |", "| --- | --- |"] if wrong else ["None."]
+    lines += [f"| `{r.case}` | {_cell(r.error)} |" for r in wrong]
+    return [*lines, "", "## Refused by name", "", *refusal_lines({str(r.case): r.error for r in refused})]
 
 
 def _cell(text: str) -> str:
