@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 import torch
+from torch import Tensor, nn
 
+from inductor_frontend import capture
 from py_wrapper import TORCH_MACHINE
 from tests.triton.attention_programs import Case, expected, inputs, with_kernels
 from wrapper_ir import ir
 from wrapper_ir.artifact import bare_artifact
 from wrapper_ir_passes import run_pipeline
+from wrapper_ir_passes.pipeline import run_on_artifact
 from wrapper_ir_runtime.interp import run
 
 pytest.importorskip("triton", reason="kernels are compiled by triton")
@@ -59,6 +62,37 @@ def test_in_the_interpreter(case: Case) -> None:
     [result] = run(bare_artifact(on_cpu), list(tensors), TORCH_MACHINE)
     tolerance = {torch.float32: 2e-6, HALF: 2e-3, BRAIN: 2e-2}[case.dtype]
     torch.testing.assert_close(result, expected(case, tensors), rtol=tolerance, atol=tolerance)
+
+
+class Model(nn.Module):
+    """Two layers of attention, whose 4 heads share 2 of keys and values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.project, self.out = nn.Linear(64, 128), nn.Linear(64, 64)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(2):
+            parts = self.project(x).split((64, 32, 32), dim=-1)
+            q, k, v = (part.unflatten(-1, (-1, 16)).transpose(-3, -2) for part in parts)
+            found = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+            x = self.out(found.transpose(-3, -2).flatten(-2))
+        return x
+
+
+@pytest.mark.slow
+def test_a_captured_model() -> None:
+    """Captured for a GPU, with nothing left that allocates; then moved to the CPU."""
+    torch.manual_seed(0)
+    model, x = Model().eval().bfloat16(), torch.randn(1, 24, 64).bfloat16()
+    passes = "attention-kernels,cuda-graphs{own_memory=true},plan-memory"
+    artifact = run_on_artifact(capture(model, (x,), target="cuda:sm_90"), passes)
+    assert not any("scaled_dot_product" in e.name for e in artifact.program.externs)
+    assert artifact.signature.random == ()
+    [graph] = [f for f in artifact.program.functions if f.replayable]
+    assert len(artifact.program.main.body) < 10 < len(graph.body)
+    [result] = run(run_on_artifact(artifact, "move-device{to=cpu}"), [x], TORCH_MACHINE)
+    torch.testing.assert_close(result, model(x), rtol=3e-2, atol=3e-2)
 
 
 @pytest.mark.slow
