@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from tools.bench.native.checks import proportional_kilobytes
+from tools.bench.native.checks import proportional_kilobytes, weight_kilobytes
 from tools.bench.native.drivers import DRIVERS
 from tools.bench.native.environment import VERSIONS, export_environment, install, requirements
 from tools.bench.native.exports import KINDS, weight_bytes, write_case
@@ -42,6 +42,12 @@ def test_results_are_compared_by_their_magnitude() -> None:
 
 def test_memory_beyond_weights() -> None:
     assert beyond_weights({"resident": 50 * 1024, "file": 45 * 1024, "mapped": 90 * 1024}) == 5 * MIB
+    maps = (
+        "7f00-7f10 r-xp 00000000 00:01 7  /m/a.so\nRss: 4 kB\nPss: 1 kB\n"
+        "10000000-20000000 rw-p 00010000 00:01 7  /m/a.so\nRss: 80 kB\nPss: 10 kB\nPss_Dirty: 0 kB\n"
+        "20000000-30000000 rw-p 00000000 00:00 0\nRss: 9 kB\nPss: 9 kB\n"
+    )
+    assert weight_kilobytes(maps, "a.so") == (80, 10)
     assert proportional_kilobytes("Rss: 9 kB\nPss:   7 kB\nPss_Dirty: 1 kB\n") == 7
 
 

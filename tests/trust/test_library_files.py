@@ -11,6 +11,7 @@ import shutil
 import struct
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -42,21 +43,25 @@ func @main(%x: f32[{n}]) {{
 SMALL, LARGE = 1 << 12, (5 << 18) + 100
 """Numbers in the constant: copied, mapped."""
 VALUE = 3.0
+NATIVE = "-native.so"
+"""The end of the name of a native library."""
 
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[int, str], Path]:
-    """Libraries and packages by the size of their constant and by their suffix."""
+    """Libraries, packages and native libraries by the size of their constant and by their suffix."""
     folder = tmp_path_factory.mktemp("libraries")
     found = {}
     for count in (SMALL, LARGE):
         artifact = artifact_of_text(TEXT.format(n=count), {"c": torch.full((count,), VALUE)})
         for suffix in (".so", ".pt2"):
             found[count, suffix] = cpp_wrapper.build(artifact, folder / f"{count}{suffix}", FAST)
+        path = folder / f"{count}{NATIVE}"
+        found[count, NATIVE] = cpp_wrapper.build(artifact, path, replace(FAST, runtime="native"))
     return found
 
 
-@pytest.fixture(params=[".so", ".pt2"])
+@pytest.fixture(params=[".so", ".pt2", NATIVE])
 def suffix(request: pytest.FixtureRequest) -> str:
     suffix: str = request.param
     return suffix
@@ -219,6 +224,7 @@ def stock_call(path: Path) -> Callable[[Tensor], Tensor]:
     return lambda x: runner.run([x])[0]
 
 
+@pytest.mark.parametrize("suffix", [".so", ".pt2"])
 def test_torchs_loaders_find_damage_too(
     built: dict[tuple[int, str], Path], suffix: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -245,6 +251,25 @@ def test_torchs_loader_sees_no_writes(
     with pytest.raises(RuntimeError) as error:
         call(torch.ones(LARGE))
     assert "WIR713" in str(error.value) + capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("at", "value"), [(4, 1), (5, 2), (18, 183), (0, 0)])
+def test_code_of_another_machine_is_refused(
+    built: dict[tuple[int, str], Path], suffix: str, at: int, value: int, tmp_path: Path
+) -> None:
+    """32 bits, the other order of bytes, AArch64, and no ELF file, with checksums that fit."""
+    path = copied(built[SMALL, suffix], tmp_path)
+    image, data = find_image(path), bytearray(path.read_bytes())
+    code, end = image.begin + image.code_nbytes, image.begin + image.nbytes
+    data[image.begin + at] = value
+    table = end - 32 - 4 * (1 + 3)
+    data[table + 4 : table + 8] = struct.pack("<I", zlib.crc32(data[image.begin : code]))
+    data[table + 12 : table + 16] = struct.pack(
+        "<I", zlib.crc32(data[table : table + 12] + data[end - 32 : end])
+    )
+    path.write_bytes(data)
+    with pytest.raises(CacheError, match="CPP304"):
+        cpp_wrapper.load(path)
 
 
 def test_pipes_and_devices_are_refused(tmp_path: Path) -> None:

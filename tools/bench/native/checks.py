@@ -18,9 +18,26 @@ def proportional_kilobytes(rollup: str) -> int:
     return int(line.split()[1])
 
 
+def weight_kilobytes(maps: str, file: str) -> tuple[int, int]:
+    """Resident and proportional memory of a file's constants, of the text of `/proc/ID/smaps`: its mappings of
+    4 MiB and more, which are shared."""
+    resident = proportional = 0
+    is_weights = False
+    for line in maps.splitlines():
+        first, _, rest = line.partition(" ")
+        if not first.endswith(":"):  # the head of a mapping
+            begin, end = (int(text, 16) for text in first.split("-"))
+            is_weights = rest.endswith(file) and end - begin >= 4 << 20
+        elif is_weights and first == "Rss:":
+            resident += int(rest.split()[0])
+        elif is_weights and first == "Pss:":
+            proportional += int(rest.split()[0])
+    return resident, proportional
+
+
 def _shared(command: Command) -> str:
     """Proportional memory of several processes together, over that of one, less the weights."""
-    sizes = dict[int, list[int]]()
+    sizes, weights = dict[int, list[int]](), list[tuple[int, int]]()
     for count in (1, _PROCESSES):
         with contextlib.ExitStack() as stack:
             servers = [stack.enter_context(Server(command, 1, "hold")) for _ in range(count)]
@@ -30,10 +47,18 @@ def _shared(command: Command) -> str:
                 Path(f"/proc/{server.id}/smaps_rollup").read_text(encoding="utf-8") for server in servers
             ]
             sizes[count] = [proportional_kilobytes(text) for text in texts]
+            weights = [
+                weight_kilobytes(
+                    Path(f"/proc/{server.id}/smaps").read_text(encoding="utf-8"), command.model.name
+                )
+                for server in servers
+            ]
     one, (least, most) = sizes[1][0], (min(sizes[_PROCESSES]), max(sizes[_PROCESSES]))
+    resident, together = max(one for one, _ in weights), sum(part for _, part in weights)
+    shared = f"; weights: {together / resident:.3f} of one copy" if resident else ""
     return (
         f"one has {one / 1024:.1f} MiB, {_PROCESSES} have {sum(sizes[_PROCESSES]) / 1024:.1f} together, "
-        f"{least / 1024:.2f} to {most / 1024:.2f} each"
+        f"{least / 1024:.2f} to {most / 1024:.2f} each{shared}"
     )
 
 
