@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cpp_wrapper.errors import EmitError
 from cpp_wrapper.sources.scope import FunctionScope, ProgramScope, dtype_text
@@ -165,14 +165,14 @@ def blob_table(blobs: dict[str, Blob]) -> list[str]:
 
 def constant_table(module: ProgramScope, blobs: dict[str, Blob]) -> list[str]:
     """Returns a row for each name of a constant. A packed one has the names and size of its original."""
-    rows = []
+    rows, layouts = [], _layout_numbers(module.plan, blobs)
     for number, constant in enumerate(module.plan.program.constants):
         type, packing = original_type(constant), constant.packing
         assert isinstance(type, ir.TensorType)
         nbytes = int(evaluate(ir.extent_bytes(type), {}))
         dtype = dtype_text(type.dtype).removesuffix("()")
         where = f"{dtype}, {nbytes}, {blobs[constant.data_name].number}, {module.constants[constant.value]}"
-        where += f", &kPacking{number}" if packing is not None else ""
+        where += f", &kPacking{layouts[number]}" if packing is not None else ""
         short = constant.value.name if packing is None else packing.original
         for count, full in enumerate(names_of(constant)):
             name = f"{short}.{count}" if count else short
@@ -181,11 +181,11 @@ def constant_table(module: ProgramScope, blobs: dict[str, Blob]) -> list[str]:
 
 
 def packing_lines(plan: Plan, blobs: dict[str, Blob]) -> list[str]:
-    """Returns the layouts of packed constants, by the constant's number."""
-    lines = []
+    """Returns the layouts of packed constants, by the number of the first constant of a layout."""
+    lines, layouts = [], _layout_numbers(plan, blobs)
     for number, constant in enumerate(plan.program.constants):
         packing = constant.packing
-        if packing is None:
+        if packing is None or layouts[number] != number:
             continue
         panels, blob = packing.panels, blobs[constant.data_name]
         row_sizes, row_strides = zip(*panels.rows)
@@ -198,6 +198,16 @@ def packing_lines(plan: Plan, blobs: dict[str, Blob]) -> list[str]:
             f"const Packing kPacking{number}{{{original}, {', '.join(map(str, columns))}, {rows}}};",
         ]
     return lines
+
+
+def _layout_numbers(plan: Plan, blobs: dict[str, Blob]) -> dict[int, int]:
+    """Returns the number of the first constant of the same layout, by the numbers of packed constants."""
+    first: dict[object, int] = {}
+    return {
+        number: first.setdefault((replace(packing, original=""), blobs[constant.data_name].nbytes), number)
+        for number, constant in enumerate(plan.program.constants)
+        if (packing := constant.packing) is not None
+    }
 
 
 def _braced(numbers: Sequence[int]) -> str:
