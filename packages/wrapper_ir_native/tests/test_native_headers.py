@@ -16,7 +16,7 @@ USE = """
 int main(void) {
   int64_t shape[] = {2, 3};
   DLTensor tensor = wir_tensor(NULL, wir_float32(), 2, shape);
-  wir_options options = {sizeof(wir_options), 0, 0, NULL, 0, 0, NULL};
+  wir_options options = {sizeof(wir_options), 0, 0, NULL, 0, 0, NULL, 0};
   return tensor.ndim == 2 && options.size > 0 && wir_int64().bits == 64 && wir_bool().code == kDLBool ? 0 : 1;
 }
 """

@@ -106,31 +106,41 @@ class Model:
         return value.value
 
 
-class LentConstants:
-    """The caller's arrays that active and inactive constants use."""
+class Constants:
+    """Changes of a model's constants, and the caller's arrays that active and inactive ones use."""
 
-    def __init__(self) -> None:
+    def __init__(self, model: Model) -> None:
+        self._model, self._lock = model, threading.Lock()
         self._active: dict[str, object] = {}
         self._inactive: dict[str, object] | None = None
 
-    def update(self, values: Mapping[str, object], flags: int) -> None:
-        """Keeps the arrays of an update, and drops those that it replaced."""
-        base = self._inactive if flags & INACTIVE and self._inactive is not None else self._active
-        arrays = {name: value for name, value in base.items() if name not in values}
-        if flags & BORROWED:
-            arrays.update(values)
-        if flags & INACTIVE:
-            self._inactive = arrays
-        else:
-            self._active = arrays
+    def update(
+        self, values: Mapping[str, Borrowed], *, is_full: bool, is_inactive: bool, is_borrowed: bool
+    ) -> None:
+        """Sets constants; keeps the arrays of an update, and drops those that it replaced."""
+        flags = FULL * is_full | INACTIVE * is_inactive | BORROWED * is_borrowed
+        with self._lock:
+            self._model.update(values, flags)
+            base = self._inactive if is_inactive and self._inactive is not None else self._active
+            arrays = {name: value for name, value in base.items() if name not in values}
+            if is_borrowed:
+                arrays.update((name, one.keeper) for name, one in values.items())
+            if is_inactive:
+                self._inactive = arrays
+            else:
+                self._active = arrays
 
     def swap(self) -> None:
-        """Exchanges the sets."""
-        self._active, self._inactive = self._inactive or {}, self._active
+        """Exchanges active and inactive constants."""
+        with self._lock:
+            self._model.swap()
+            self._active, self._inactive = self._inactive or {}, self._active
 
     def free_inactive(self) -> None:
-        """Drops the arrays of the inactive set."""
-        self._inactive = None
+        """Frees the inactive constants."""
+        with self._lock:
+            self._model.free_inactive()
+            self._inactive = None
 
 
 class _Input(NamedTuple):
@@ -183,7 +193,7 @@ class NativeProgram:
         self._bindings = signature["bindings"]
         self._build = builder(signature["outputs"])
         self._has_device = facts["device"] != "cpu"
-        self._lent, self._updating = LentConstants(), threading.Lock()
+        self._constants = Constants(model)
 
     def __repr__(self) -> str:
         return f"<model of {self.path}>"
@@ -334,26 +344,19 @@ class NativeProgram:
         no other constant; otherwise it is copied. Raises ConstantError CPP530 for unknown names, and arrays
         of another element type or shape.
         """
-        flags = FULL * is_full | INACTIVE * is_inactive | BORROWED * is_borrowed
         tensors = {name: dlpack.borrow(value, f"for constant {name}") for name, value in values.items()}
-        with self._updating:
-            self._model.update(tensors, flags)
-            self._lent.update({name: one.keeper for name, one in tensors.items()}, flags)
+        self._constants.update(tensors, is_full=is_full, is_inactive=is_inactive, is_borrowed=is_borrowed)
 
     def swap_constants(self) -> None:
         """Exchanges active and inactive constants between calls.
 
         Raises ConstantError CPP531 if there are no inactive ones.
         """
-        with self._updating:
-            self._model.swap()
-            self._lent.swap()
+        self._constants.swap()
 
     def free_inactive_constants(self) -> None:
         """Frees the inactive constants once the calls that use them have ended."""
-        with self._updating:
-            self._model.free_inactive()
-            self._lent.free_inactive()
+        self._constants.free_inactive()
 
     def extract_constant(self, name: str, *, is_inactive: bool = False) -> Array | RawTensor:
         """Returns a copy of a constant. Raises ConstantError CPP530 for an unknown name."""

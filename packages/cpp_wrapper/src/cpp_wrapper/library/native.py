@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
@@ -15,11 +14,10 @@ from cpp_wrapper.library.python import LoadedProgram, read_inputs
 from wrapper_ir import ir
 from wrapper_ir.analysis.input_facts import NumberInput
 from wrapper_ir.errors import ArgumentError
-from wrapper_ir_native.api import BORROWED, FULL, INACTIVE
 from wrapper_ir_native.dlpack import Borrowed, borrow_capsule, borrow_number, capsule_of, number_place
 from wrapper_ir_native.file import Image
 from wrapper_ir_native.loading import open_model
-from wrapper_ir_native.program import LentConstants, Model
+from wrapper_ir_native.program import Constants, Model
 from wrapper_ir_runtime import Convention, InputGuard, TorchCaller, keep_from_dynamo
 from wrapper_ir_runtime.binding import literal
 
@@ -62,7 +60,7 @@ class NativeProgram(LoadedProgram):
         self._shared = frozenset[int](self.metadata["shared_results"])
         static = {one.leaf for one in signature.statics}
         self._leaves = [leaf for leaf in range(signature.inputs.num_leaves) if leaf not in static]
-        self._lent, self._updating = LentConstants(), threading.Lock()
+        self._constants = Constants(self._model)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
         """Calls the program. Raises ExecutionError and LaunchError."""
@@ -143,24 +141,17 @@ class NativeProgram(LoadedProgram):
         is_borrowed: bool = False,
     ) -> None:
         """See `LoadedProgram.update_constants`."""
-        flags = FULL * is_full | INACTIVE * is_inactive | BORROWED * is_borrowed
         tensors = {name: _borrowed(value) for name, value in values.items()}
-        with self._updating:
-            self._use_stream()
-            self._model.update(tensors, flags)
-            self._lent.update({name: one.keeper for name, one in tensors.items()}, flags)
+        self._use_stream()
+        self._constants.update(tensors, is_full=is_full, is_inactive=is_inactive, is_borrowed=is_borrowed)
 
     def swap_constants(self) -> None:
         """See `LoadedProgram.swap_constants`."""
-        with self._updating:
-            self._model.swap()
-            self._lent.swap()
+        self._constants.swap()
 
     def free_inactive_constants(self) -> None:
         """See `LoadedProgram.free_inactive_constants`."""
-        with self._updating:
-            self._model.free_inactive()
-            self._lent.free_inactive()
+        self._constants.free_inactive()
 
 
 keep_from_dynamo(torch, NativeProgram.__call__, NativeProgram.boxed, NativeProgram.run_into)

@@ -133,14 +133,23 @@ namespace detail {
 /// The CRC-32 of zip archives.
 inline uint32_t checksum(const unsigned char* bytes, size_t count, uint32_t before = 0) {
   static const std::vector<uint32_t> table = [] {
-    std::vector<uint32_t> made(256);
+    std::vector<uint32_t> made(2048);  // of a byte with 0 to 7 bytes after it
     for (uint32_t i = 0; i < 256; ++i) {
       made[i] = i;
       for (int bit = 0; bit < 8; ++bit) made[i] = (made[i] >> 1) ^ (0xEDB88320u & (0u - (made[i] & 1u)));
     }
+    for (size_t i = 256; i < made.size(); ++i) made[i] = (made[i - 256] >> 8) ^ made[made[i - 256] & 0xFF];
     return made;
   }();
   uint32_t crc = ~before;
+  for (; count >= 8; count -= 8, bytes += 8) {
+    uint32_t next = 0;
+    for (unsigned k = 0; k < 8; ++k) {
+      const uint32_t byte = bytes[k] ^ (k < 4 ? crc >> (8 * k) : 0);
+      next ^= table[256 * (7 - k) + (byte & 0xFF)];
+    }
+    crc = next;
+  }
   for (; count > 0; --count) crc = (crc >> 8) ^ table[(crc ^ *bytes++) & 0xFF];
   return ~crc;
 }

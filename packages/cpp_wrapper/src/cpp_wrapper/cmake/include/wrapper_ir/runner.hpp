@@ -164,9 +164,12 @@ struct Place {
 
 class File {
  public:
-  explicit File(const std::string& path) : path_(path), descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  explicit File(const std::string& path) : path_(path), descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     struct stat facts{};
-    if (descriptor_ < 0 || fstat(descriptor_, &facts) != 0) throw std::runtime_error(path + " cannot be read");
+    if (descriptor_ < 0 || fstat(descriptor_, &facts) != 0 || !S_ISREG(facts.st_mode)) {
+      if (descriptor_ >= 0) close(descriptor_);
+      throw std::runtime_error(path + " cannot be read");
+    }
     nbytes_ = static_cast<uint64_t>(facts.st_size);
   }
   File(const File&) = delete;
