@@ -217,7 +217,7 @@ def _panels(matrix: Tensor, interleave: int) -> Tensor:
     return packed.squeeze(-1) if interleave == 1 else packed
 
 
-@given(
+_products_of_floats = given(
     native=libraries(),
     data=st.data(),
     dtype=st.sampled_from([torch.float32, torch.bfloat16, torch.float16]),
@@ -225,6 +225,9 @@ def _panels(matrix: Tensor, interleave: int) -> Tensor:
     n=_SIZES.filter(bool),
     k=_SIZES.filter(bool),
 )
+
+
+@_products_of_floats
 def test_packed_products(
     native: Operators, data: st.DataObject, dtype: torch.dtype, m: int, n: int, k: int
 ) -> None:
@@ -236,14 +239,7 @@ def test_packed_products(
     _check(out, wanted, k)
 
 
-@given(
-    native=libraries(),
-    data=st.data(),
-    dtype=st.sampled_from([torch.float32, torch.bfloat16, torch.float16]),
-    m=_SIZES,
-    n=_SIZES.filter(bool),
-    k=_SIZES.filter(bool),
-)
+@_products_of_floats
 def test_products_of_floats_and_int8(
     native: Operators, data: st.DataObject, dtype: torch.dtype, m: int, n: int, k: int
 ) -> None:

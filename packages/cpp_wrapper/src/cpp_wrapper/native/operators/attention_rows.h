@@ -191,7 +191,7 @@ template <class T> class AttentionRows {
     }
     if (!is_first) {
       for (int v = 0; v < kVectors; ++v) {
-        const Floats factors = power_of_two(before[v] - highest[v]);
+        const Floats factors = exp2_nonpositive(before[v] - highest[v]);
         totals[v] = totals[v] * factors;
         for (int i = 0; i < kWidth; ++i) scale_row(work.sums + (lane + v * kWidth + i) * depth_, factors[i]);
       }
@@ -200,7 +200,7 @@ template <class T> class AttentionRows {
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) {
         float* at = scores + j * lanes + v * kWidth;
-        const Floats weights = power_of_two(load_lanes(at) - highest[v]);
+        const Floats weights = exp2_nonpositive(load_lanes(at) - highest[v]);
         totals[v] += weights;
         store_lanes(at, weights);
       }
@@ -285,13 +285,13 @@ template <class T> class AttentionRows {
     for (int64_t j = 0; j < keys; j += kWidth) highest = larger(load_lanes(scores + j), highest);
     const float top = join_lanes(highest, [](float a, float b) { return a > b ? a : b; });
     for (int64_t j = 0; j < keys; j += kWidth) {
-      const Floats weights = power_of_two(load_lanes(scores + j) - top);
+      const Floats weights = exp2_nonpositive(load_lanes(scores + j) - top);
       totals += weights;
       store_lanes(scores + j, weights);
     }
     float total = join_lanes(totals, [](float a, float b) { return a + b; });
     if (first_key > 0) {
-      const float factor = power_of_two(fill_lanes(work.highest[row] - top))[0];
+      const float factor = exp2_nonpositive(fill_lanes(work.highest[row] - top))[0];
       total += work.totals[row] * factor;
       scale_row(work.sums + row * depth_, factor);
     }

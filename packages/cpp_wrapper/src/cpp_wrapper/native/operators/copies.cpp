@@ -182,20 +182,9 @@ WIR_OPERATOR(constant_pad_nd)(Tensor self, const int64_t* pad, int64_t pad_len_,
 }
 
 WIR_OPERATOR(slice_scatter)(Tensor self, Tensor src, int64_t dim, int64_t* start, int64_t* end, int64_t step, Tensor* ret0) {
-  constexpr const char* kName = "aten::slice_scatter";
-  dim = wrap_dim(dim, self->rank, kName);
-  if (self->rank == 0 || step <= 0) fail_operator(kName, "the tensor has no dimensions, or the step is not positive");
   Owned made = empty_beside(self, sizes_of(self), strides_like(self), self->dtype);
+  const Owned part = sliced(made.get(), dim, start, end, step, "aten::slice_scatter");
   copy_into(made.get(), self);
-  Sizes sizes = sizes_of(self), strides = strides_of(made.get());
-  const auto d = static_cast<size_t>(dim);
-  const int64_t size = sizes[d];
-  const auto bounded = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size); };
-  const int64_t first = start != nullptr ? bounded(*start) : 0, last = std::max(first, end != nullptr ? bounded(*end) : size);
-  sizes[d] = (last - first + step - 1) / step;
-  const int64_t offset = first * strides[d];
-  strides[d] *= step;
-  const Owned part = view_of(made.get(), sizes, strides, offset);
   copy_into(part.get(), src);
   *ret0 = made.release();
   return 0;

@@ -31,6 +31,20 @@ Owned view_of(Tensor base, const Sizes& sizes, const Sizes& strides, int64_t off
   const int64_t at = base->offset + offset * element_size(base->dtype);
   return Owned(new_view(base, at, static_cast<int64_t>(sizes.size()), sizes.data(), strides.data(), base->dtype));
 }
+Owned sliced(Tensor self, int64_t dim, const int64_t* start, const int64_t* end, int64_t step, const char* name) {
+  if (self->rank == 0) fail_operator(name, "the tensor has no dimensions");
+  if (step <= 0) fail_operator(name, "the step is not positive");
+  dim = wrap_dim(dim, self->rank, name);
+  Sizes sizes = sizes_of(self), strides = strides_of(self);
+  const auto d = static_cast<size_t>(dim);
+  const int64_t size = sizes[d];
+  const auto bounded = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size); };
+  const int64_t first = start != nullptr ? bounded(*start) : 0, last = std::max(first, end != nullptr ? bounded(*end) : size);
+  sizes[d] = (last - first + step - 1) / step;
+  const int64_t offset = first * strides[d];
+  strides[d] *= step;
+  return view_of(self, sizes, strides, offset);
+}
 Owned zeros(const Sizes& sizes, int32_t dtype) {
   Owned made = empty(sizes, dtype);
   fill_zero(made.get());

@@ -24,6 +24,8 @@ Owned empty_beside(Tensor like, const Sizes& sizes, const Sizes& strides, int32_
 Owned empty_on(const int32_t* device, int32_t index, const Sizes& sizes, const Sizes& strides, int32_t dtype);
 /// Creates a view; `offset` counts elements of `base` from its first one.
 Owned view_of(Tensor base, const Sizes& sizes, const Sizes& strides, int64_t offset = 0);
+/// Creates the view of a slice of a dimension, as torch's `slice`. Fails with the operator's name unless the step is positive.
+Owned sliced(Tensor self, int64_t dim, const int64_t* start, const int64_t* end, int64_t step, const char* name);
 /// Creates a tensor that contains zeros.
 Owned zeros(const Sizes& sizes, int32_t dtype);
 /// Returns a contiguous view with other sizes of a contiguous tensor.

@@ -95,7 +95,7 @@ inline Floats with_sign_of(Floats x, Floats other) {
   return reinterpret_cast<Floats>(reinterpret_cast<WholeLanes>(x) | (reinterpret_cast<WholeLanes>(other) & INT32_MIN));
 }
 /// Returns 2^(-factor * |x|).
-inline Floats decay(Floats x, float factor) { return power_of_two(magnitude(x) * -factor); }
+inline Floats decay(Floats x, float factor) { return exp2_nonpositive(magnitude(x) * -factor); }
 constexpr float kLog2E = 1.44269504F;
 
 /// Updates `kWidth` units. Sigmoids and tanh are fractions over powers; products of two divide once.

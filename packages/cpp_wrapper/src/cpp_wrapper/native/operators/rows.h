@@ -69,7 +69,7 @@ inline Floats larger(Floats values, Floats least) {
 }
 
 /// Returns 2^x for x <= 0, with a relative error of 2e-7; exactly 1 for 0. Below -126: 0.
-inline Floats power_of_two(Floats x) {
+inline Floats exp2_nonpositive(Floats x) {
   constexpr float kRound = 12582912;  // 1.5 * 2^23: adding it rounds to a whole number
   const Floats shifted = x + kRound, rest = x - (shifted - kRound);
   Floats sum = rest * 0x1.5bb9bap-10F + 0x1.3cea84p-7F;

@@ -85,21 +85,6 @@ bool view_strides(Tensor self, const Sizes& sizes, Sizes& made) {
   return next < 0 || self->rank == 0;
 }
 
-Owned sliced(Tensor self, int64_t dim, const int64_t* start, const int64_t* end, int64_t step, const char* name) {
-  if (self->rank == 0) fail_operator(name, "the tensor has no dimensions");
-  if (step <= 0) fail_operator(name, "the step is not positive");
-  dim = wrap_dim(dim, self->rank, name);
-  Sizes sizes = sizes_of(self), strides = strides_of(self);
-  const auto d = static_cast<size_t>(dim);
-  const int64_t size = sizes[d];
-  const auto bounded = [&](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size); };
-  const int64_t first = start != nullptr ? bounded(*start) : 0, last = std::max(first, end != nullptr ? bounded(*end) : size);
-  sizes[d] = (last - first + step - 1) / step;
-  const int64_t offset = first * strides[d];
-  strides[d] *= step;
-  return view_of(self, sizes, strides, offset);
-}
-
 }  // namespace
 }  // namespace wir
 
