@@ -86,8 +86,10 @@ def link_library(
     _run(command, unit, timeout)
 
 
-def join_objects(recipe: Recipe, unit: Unit, objects: Sequence[Path], globals: str, timeout: float) -> None:
-    """Joins objects into one, in which only symbols that match the pattern `globals` are visible to others.
+def join_objects(
+    recipe: Recipe, unit: Unit, objects: Sequence[Path], globals: Sequence[str], timeout: float
+) -> None:
+    """Joins objects into one, in which only symbols that match a pattern of `globals` are visible to others.
 
     Raises the errors of `compile_library`.
     """
@@ -95,7 +97,8 @@ def join_objects(recipe: Recipe, unit: Unit, objects: Sequence[Path], globals: s
     # the address of the function that handles exceptions.
     joins = ("-r", "-nostdlib", "-Wl,--force-group-allocation")
     _run((recipe.toolchain.command, *joins, "-o", str(unit.output), *map(str, objects)), unit, timeout)
-    _run(("objcopy", "--wildcard", f"--keep-global-symbol={globals}", str(unit.output)), unit, timeout)
+    patterns = [f"--keep-global-symbol={one}" for one in globals]
+    _run(("objcopy", "--wildcard", *patterns, str(unit.output)), unit, timeout)
 
 
 def precompile_header(recipe: Recipe, header: Path, output: Path, timeout: float) -> None:

@@ -54,6 +54,8 @@ EXPORTS = (
     "wir_write_outputs; local: *; };\n"
 )
 """The version script of a library."""
+_SHARED_SYMBOLS = ("*wir_op_*", "wir_random_seed")
+"""Symbols that copies of operators for instruction sets share: they draw from one random state."""
 NATIVE_EXPORTS = "{ global: wir_get_api; wir_random_seed; local: *; };\n"
 """The version script of a native library."""
 
@@ -159,11 +161,10 @@ class Build:
 
         def join_into(folder: Path) -> None:
             unit = Unit(what="the operators", output=folder / _OBJECT, code="CPP106")
-            join_objects(
-                recipe, unit, [e.folder / _OBJECT for e in entries], "*wir_op_*", self.options.timeout
-            )
+            objects = [e.folder / _OBJECT for e in entries]
+            join_objects(recipe, unit, objects, _SHARED_SYMBOLS, self.options.timeout)
 
-        key = _key("allocated level", recipe.fingerprint, *(entry.name for entry in entries))
+        key = _key("seeded level", recipe.fingerprint, *(entry.name for entry in entries))
         return self._store.ensure(key, join_into)
 
     def _with_lines(self, recipe: Recipe) -> Recipe:

@@ -81,7 +81,8 @@ set(JOINED ${{CMAKE_CURRENT_BINARY_DIR}}/{name}.o)
 add_custom_command(OUTPUT ${{JOINED}} DEPENDS {name} $<TARGET_OBJECTS:{name}> VERBATIM COMMAND_EXPAND_LISTS
   COMMAND ${{CMAKE_CXX_COMPILER}} -r -nostdlib -Wl,--force-group-allocation -o ${{JOINED}}
   $<TARGET_OBJECTS:{name}>
-  COMMAND ${{CMAKE_OBJCOPY}} --wildcard "--keep-global-symbol=*wir_op_*" ${{JOINED}})
+  COMMAND ${{CMAKE_OBJCOPY}} --wildcard "--keep-global-symbol=*wir_op_*" --keep-global-symbol=wir_random_seed
+  ${{JOINED}})
 set_source_files_properties(${{JOINED}} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
 target_sources(model PRIVATE ${{JOINED}})
 """

@@ -81,9 +81,10 @@ _CONVERTING = frozenset(
     {
         *("aten::addbmm", "aten::addmm.out", "aten::addmv", "aten::baddbmm.out", "aten::fill_.Scalar"),
         *("aten::full", "aten::scatter.value_out", "aten::constant_pad_nd", "prims::normal"),
+        *("aten::segment_reduce", "aten::_segment_reduce_backward", "aten::_unsafe_masked_index"),
     }
 )
-"""Operators with a shim that convert numbers to the element type of a tensor, or of an argument."""
+"""Operators with a function that convert numbers to the element type of a tensor, or of an argument."""
 _EXACT = 2**53
 """Up to this value every integer is a `double`."""
 _ORDER = {SymKind.BOOL: 0, SymKind.INT: 1, SymKind.FLOAT: 2}

@@ -3,10 +3,7 @@
 
 namespace wir {
 
-Generator& generator() {
-  static Generator shared;
-  return shared;
-}
+extern "C" [[gnu::weak]] constinit RandomState wir_op_random_state{};
 
 namespace {
 
@@ -110,8 +107,10 @@ void fill_integers(Tensor tensor, int64_t low, int64_t high, const char* name) {
 }
 
 void set_random_seed(uint64_t seed) {
-  const Lock lock(generator().mutex);
-  generator().seed(seed);
+  const Lock lock(wir_op_random_state.mutex);
+  wir_op_random_state.seed = seed;
+  wir_op_random_state.is_seeded = false;
+  wir_op_random_state.has_normal = false;
 }
 
 }  // namespace wir
@@ -119,7 +118,7 @@ void set_random_seed(uint64_t seed) {
 using namespace wir;
 
 /// Sets the state of the library's generator. Exported only from libraries that draw random numbers.
-extern "C" __attribute__((visibility("default"))) void wir_random_seed(uint64_t seed) { set_random_seed(seed); }
+extern "C" __attribute__((visibility("default"), weak)) void wir_random_seed(uint64_t seed) { set_random_seed(seed); }
 
 WIR_OPERATOR(rand)(const int64_t* size, int64_t size_len_, int32_t* dtype, int32_t*, int32_t*, int32_t, int32_t*,
                    Tensor* ret0) {

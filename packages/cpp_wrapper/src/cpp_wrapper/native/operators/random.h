@@ -3,7 +3,9 @@
 #pragma once
 #include "layouts.h"
 
+#include <atomic>
 #include <mutex>
+#include <new>
 #include <numeric>
 #include <random>
 
@@ -14,14 +16,21 @@ void set_random_seed(uint64_t seed);
 
 inline constexpr double kPi = 3.14159265358979323846;
 
-/// State of the generator; one call at a time draws from it.
+/// State of the generator. All copies of operators for instruction sets share it, and only data, so that none runs code of
+/// another one's instructions.
+struct RandomState {
+  std::mutex mutex;
+  std::atomic<uint64_t> seed{67280421310721};
+  std::atomic<bool> is_seeded{false}, has_normal{false};  // `is_seeded`: the words follow from the seed
+  double normal = 0;
+  alignas(std::mt19937) unsigned char engine[sizeof(std::mt19937)] = {};
+};
+extern "C" RandomState wir_op_random_state;
+
+/// Draws from the state; one call at a time.
 class Generator {
  public:
-  void seed(uint64_t value) {
-    engine_.seed(static_cast<uint32_t>(value));
-    has_normal_ = false;
-  }
-  uint32_t draw() { return static_cast<uint32_t>(engine_()); }
+  uint32_t draw() { return static_cast<uint32_t>(engine()()); }
   uint64_t draw_wide() {
     const uint64_t high = draw();
     return high << 32 | draw();
@@ -37,26 +46,33 @@ class Generator {
   }
   /// A normal number; numbers are drawn in pairs.
   double normal() {
-    if (has_normal_) {
-      has_normal_ = false;
-      return normal_;
+    if (state_.has_normal) {
+      state_.has_normal = false;
+      return state_.normal;
     }
     const double first = uniform<double>(), second = uniform<double>();
     const double radius = std::sqrt(-2 * std::log1p(-second)), angle = 2 * kPi * first;
-    normal_ = radius * std::sin(angle);
-    has_normal_ = true;
+    state_.normal = radius * std::sin(angle);
+    state_.has_normal = true;
     return radius * std::cos(angle);
   }
 
-  std::mutex mutex;
+  std::mutex& mutex = wir_op_random_state.mutex;
 
  private:
-  std::mt19937 engine_{static_cast<uint32_t>(67280421310721)};
-  bool has_normal_ = false;
-  double normal_ = 0;
+  std::mt19937& engine() {
+    auto* made = reinterpret_cast<std::mt19937*>(state_.engine);
+    if (!state_.is_seeded) {
+      new (made) std::mt19937(static_cast<uint32_t>(state_.seed));
+      state_.is_seeded = true;
+    }
+    return *made;
+  }
+
+  RandomState& state_ = wir_op_random_state;
 };
 
-Generator& generator();
+inline Generator generator() { return {}; }
 using Lock = std::lock_guard<std::mutex>;
 
 /// Returns a view whose row-major order is the order of the elements in memory.
