@@ -6,6 +6,7 @@ import tempfile
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -14,11 +15,13 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from inductor_frontend import capture
+from inductor_frontend import CaptureOptions, capture
 from tests.native.native_case import build_native
 from tests.native.operator_library import NativeError, Operators, build_operators
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.operators.native import ACTIVATIONS, FUSED_CONVOLUTION
 from wrapper_ir_passes.pipeline import run_on_artifact
+from wrapper_ir_torch import resolve
 
 pytestmark = pytest.mark.slow  # compiles the operators for each instruction set
 _LEVELS = {
@@ -172,6 +175,52 @@ def test_convolution(native: Operators, case: Case) -> None:
         check(out, want, case.input.dtype)
 
 
+@st.composite
+def epilogues(draw: st.DrawFn) -> tuple[bool, bool, str, float, float]:
+    """Whether there is a scale, and a residual; the activation with its bounds."""
+    activation = draw(st.sampled_from(ACTIVATIONS))
+    return draw(st.booleans()), draw(st.booleans()), activation, -0.5, 0.75
+
+
+@given(case=cases(), epilogue=epilogues(), data=st.data())
+def test_epilogue(
+    native: Operators, case: Case, epilogue: tuple[bool, bool, str, float, float], data: st.DataObject
+) -> None:
+    """Against the same operator of torch in float64; the residual has any layout."""
+    dtype, weight = case.input.dtype, case.weight
+    if case.transposed or dtype not in (torch.float32, torch.bfloat16, torch.float16):
+        return
+    try:
+        sizes = tuple(case.exact.shape)
+    except RuntimeError:
+        return
+    has_scale, has_residual, *rest = epilogue
+    scale = torch.randn(weight.size(0)).to(dtype) if has_scale else None
+    residual = data.draw(layouts(sizes, dtype)) if has_residual else None
+    steps = (case.stride, case.padding, case.dilation, case.groups)
+    tensors = (case.input, weight, case.bias)
+    wide = [None if t is None else t.double() for t in (*tensors, scale, residual)]
+    want: Any = resolve(FUSED_CONVOLUTION).call()(*wide[:3], *steps, *wide[3:], *rest)
+    got = native.call(FUSED_CONVOLUTION.name, *tensors, *steps, scale, residual, *rest)
+    check(got, want, dtype)
+    out, kernel = torch.empty_like(got), (list(weight.shape[2:]), weight.size(0))
+    arguments = (case.input, packed(weight.float(), case.groups), case.bias, *kernel, *steps)
+    native.call("wrapper_ir::packed_convolution.out", *arguments, scale, residual, *rest, out=out)
+    check(out, want, dtype)
+
+
+@pytest.mark.parametrize("layer", ["direct", "depthwise", "winograd"])
+def test_not_a_number_passes_a_clamp(native: Operators, layer: str) -> None:
+    groups = 32 if layer == "depthwise" else 1
+    x, weight = torch.randn(1, 32, 9, 9), torch.randn(32, 32 // groups, 3, 3)
+    x[0, :, 4, 4] = torch.nan
+    steps = ([2, 2] if layer == "direct" else [1, 1], [1, 1], [1, 1], groups)
+    want = torch.convolution(x, weight, None, *steps[:3], False, [0, 0], groups).relu()
+    got = native.call(FUSED_CONVOLUTION.name, x, weight, None, *steps, None, None, "relu", 0.0, 0.0)
+    assert want.isnan().any()
+    assert bool((want.isnan() <= got.isnan()).all())
+
+
 @given(case=cases())
 def test_strides_are_those_of_the_fake_operator(native: Operators, case: Case) -> None:
     if case.input.dtype not in (torch.float32, torch.bfloat16):
@@ -257,6 +306,26 @@ def test_packed_weights_of_another_size(native: Operators) -> None:
         )  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("text", "scale", "residual", "activation"),
+    [
+        ("the scale needs one number", torch.ones(4), None, "none"),
+        ("the residual needs the sizes", None, torch.ones(1, 8, 4, 5), "none"),
+        ("the residual needs the sizes", None, torch.ones(8, 4, 4), "none"),
+        ("same element type", torch.ones(8).double(), None, "none"),
+        ("the activation is not one of", None, None, "tanh"),
+    ],
+)
+def test_refused_epilogues(
+    native: Operators, text: str, scale: Tensor | None, residual: Tensor | None, activation: str
+) -> None:
+    end = (scale, residual, activation, 0.0, 0.0)
+    with pytest.raises(NativeError, match=f"{FUSED_CONVOLUTION.name} failed: .*{text}"):
+        native.call(FUSED_CONVOLUTION.name, X, W, None, [1], [0], [1], 1, *end)
+    with pytest.raises(NativeError, match="no code for element type"):
+        native.call(FUSED_CONVOLUTION.name, X.double(), W.double(), None, [1], [0], [1], 1)
+
+
 class Network(nn.Module):
     """A strided first layer, a residual square, a depthwise and a pointwise layer."""
 
@@ -277,10 +346,11 @@ class Network(nn.Module):
         return result
 
 
-@pytest.fixture(scope="module")
-def network() -> Artifact:
-    rows = torch.export.Dim("rows", min=1, max=8)
-    return capture(Network().eval(), (torch.randn(2, 3, 40, 40),), dynamic_shapes=({0: rows},))
+@pytest.fixture(scope="module", params=[False, True])
+def network(request: pytest.FixtureRequest) -> Artifact:
+    rows, options = torch.export.Dim("rows", min=1, max=8), CaptureOptions(fused_convolutions=request.param)
+    args = (torch.randn(2, 3, 40, 40),)
+    return capture(Network().eval(), args, dynamic_shapes=({0: rows},), options=options)
 
 
 @pytest.mark.parametrize("passes", ["", "pack-constants"])

@@ -151,8 +151,16 @@ def test_packed_convolution(groups: int, kernel: tuple[int, ...]) -> None:
     bias = torch.randn(outputs)
     want = torch.convolution(x, weight, bias, *steps, False, [0] * len(kernel), groups)
     out = torch.empty_like(want)
-    resolve(PACKED_CONVOLUTION).call()(x, packed, bias, kernel, outputs, *steps, groups, out=out)
+    call = resolve(PACKED_CONVOLUTION).call()
+    call(x, packed, bias, kernel, outputs, *steps, groups, out=out)
     assert_same(out, want)
+    scale, residual = torch.randn(outputs), torch.randn_like(want)
+    channels = (-1, *(1 for _ in kernel))
+    sums = (want - bias.view(channels)) * scale.view(channels) + bias.view(channels) + residual
+    call(x, packed, bias, kernel, outputs, *steps, groups, scale, residual, "clamp", -0.5, 2.0, out=out)
+    assert_same(out, sums.clamp(-0.5, 2.0))
+    with pytest.raises(ValueError, match="no activation 'tanh'"):
+        call(x, packed, bias, kernel, outputs, *steps, groups, None, None, "tanh", 0.0, 0.0, out=out)
 
 
 @pytest.mark.parametrize("heads", [1, 4])

@@ -34,6 +34,7 @@ from torch import Tensor, nn
 import cpp_wrapper
 import inductor_frontend
 from cpp_wrapper import CppOptions
+from inductor_frontend import CaptureOptions
 from tools.bench.native.forms import as_linear_layers, make, replace_layers
 from tools.bench.native.models import BenchModel
 from wrapper_ir_passes import MEMORY_PASSES, run_on_artifact, run_pipeline
@@ -179,7 +180,8 @@ def _libtorch(model: BenchModel, folder: Path) -> None:
 
 
 def _native(model: BenchModel, folder: Path) -> None:
-    artifact = inductor_frontend.capture(_exported(model), model.args)
+    fused = CaptureOptions(fused_convolutions=True)
+    artifact = inductor_frontend.capture(_exported(model), model.args, options=fused)
     level = torch.backends.cpu.get_cpu_capability().lower().replace("default", "generic")
     memory = MEMORY_PASSES.replace("use-out-variants", "use-out-variants{runtime=native}")
     planned = run_on_artifact(artifact, f"pack-constants{{level={level}}},{memory}")

@@ -186,6 +186,7 @@ def _request(model: FunctionalModel, options: CaptureOptions) -> LoweringRequest
         inputs=[n.meta["val"] for n in model.inputs],
         static_inputs=[i for i, n in enumerate(model.inputs) if n.name in model.roles],
         splits_matmuls=options.matmuls == "split",
+        fuses_convolutions=options.fused_convolutions,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from array import array
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from wrapper_ir import ir, parse_program, print_program, verify
 from wrapper_ir.artifact import TensorData, bare_artifact
 from wrapper_ir.artifact.file import load, save
 from wrapper_ir.artifact.packing import original_data
+from wrapper_ir.operators.native import FUSED_CONVOLUTION
 from wrapper_ir_passes import run_on_artifact, run_pipeline
 from wrapper_ir_passes.packing.pack_constants import PACKED_FOR
 
@@ -149,6 +151,30 @@ def test_convolutions(weight: str, groups: int, packed: str) -> None:
 }}
 """
     )
+
+
+FUSED = """\
+%x: f32[2, 4, 8, 8], %r: f32[2, 24, 8, 8]) {
+  %y = call wrapper_ir::fused_convolution(%x, %w, %b, [1, 1], [1, 1], [1, 1], 1, SCALE, %r, "clamp", 0.0, 6.0) : f32[2, 24, 8, 8]
+  drop %x
+  drop %r
+  return %y"""
+
+
+def test_a_fused_convolution() -> None:
+    """Its epilogue stays; a scale of another size keeps the weight as it is."""
+    constants = f"""\
+const %w : f32[24, 4, 3, 3]
+const %b : f32[24]
+const %s : f32[24]
+const %t : f32[1]
+extern {json.dumps(FUSED_CONVOLUTION.schema)}"""
+    text = _packed(constants, FUSED.replace("SCALE", "%s"))
+    assert (
+        "call wrapper_ir::packed_convolution.out(%x, %w.packed, %b, [3, 3], 24, [1, 1], [1, 1], [1, 1], 1, "
+        '%s, %r, "clamp", 0.0, 6.0, out=%y)' in text
+    )
+    assert "%w.packed" not in _packed(constants, FUSED.replace("SCALE", "%t"))
 
 
 _MM = "%x: f32[2, 4]) {{\n  %y = call aten::mm(%x, %w) : f32[2, {n}]\n  drop %x\n  return %y"

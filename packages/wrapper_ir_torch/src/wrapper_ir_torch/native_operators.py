@@ -7,13 +7,21 @@ torch, the operators make every program run in every engine: packed weights are 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
-from wrapper_ir.operators.native import ATTENTION, PACKED_ADDMM, PACKED_ADDMM_INT8, PACKED_CONVOLUTION
+from wrapper_ir import ir
+from wrapper_ir.operators.native import (
+    ATTENTION,
+    FUSED_CONVOLUTION,
+    PACKED_ADDMM,
+    PACKED_ADDMM_INT8,
+    PACKED_CONVOLUTION,
+)
 
 # Any: torch leaves its registry of operators untyped
 _library: Any = torch.library
@@ -53,6 +61,62 @@ def _packed_addmm_int8(
     return out.copy_(result if bias is None else result + bias)
 
 
+_ACTIVATIONS: Mapping[str, Callable[[Tensor], Tensor]] = {
+    "none": lambda x: x,
+    "relu": F.relu,
+    "hardswish": F.hardswish,
+    "sigmoid": torch.sigmoid,
+    "silu": F.silu,
+    "gelu": F.gelu,
+}
+
+
+def _activated(x: Tensor, activation: str, low: float, high: float) -> Tensor:
+    if activation == "clamp":
+        return x.clamp(low, high)
+    if activation not in _ACTIVATIONS:
+        raise ValueError(f"no activation {activation!r}: clamp, {', '.join(_ACTIVATIONS)}")
+    return _ACTIVATIONS[activation](x)
+
+
+def _fused_convolution(  # noqa: PLR0913 - the operator's own
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+    scale: Tensor | None = None,
+    residual: Tensor | None = None,
+    activation: str = "none",
+    low: float = 0.0,
+    high: float = 0.0,
+) -> Tensor:
+    no_padding = [0] * len(stride)
+    first = bias if scale is None else None
+    result = torch.convolution(input, weight, first, stride, padding, dilation, False, no_padding, groups)
+    channels = (-1, *(1,) * (result.dim() - 2))
+    if scale is not None:
+        result = result * scale.view(channels)
+        result = result if bias is None else result + bias.view(channels)
+    return _activated(result if residual is None else result + residual, activation, low, high)
+
+
+def _fake_convolution(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+    *_: object,
+) -> Tensor:
+    no_padding = [0] * len(stride)
+    return torch.convolution(input, weight, None, stride, padding, dilation, False, no_padding, groups)
+
+
 def _packed_convolution(  # noqa: PLR0913 - the operator's own
     input: Tensor,
     packed: Tensor,
@@ -63,13 +127,11 @@ def _packed_convolution(  # noqa: PLR0913 - the operator's own
     padding: Sequence[int],
     dilation: Sequence[int],
     groups: int,
-    *,
+    *epilogue: Any,
     out: Tensor,
 ) -> Tensor:
     weight = _weight(packed, kernel, out_channels, groups)
-    no_padding = [0] * len(kernel)
-    result = torch.convolution(input, weight, bias, stride, padding, dilation, False, no_padding, groups)
-    return out.copy_(result)
+    return out.copy_(_fused_convolution(input, weight, bias, stride, padding, dilation, groups, *epilogue))
 
 
 def _attention(
@@ -93,12 +155,18 @@ def _fake(*args: object, out: Tensor) -> Tensor:
     return out
 
 
+def _define(extern: ir.ExternDef, function: Callable[..., Tensor], fake: Callable[..., Tensor]) -> None:
+    # Operands may have any strides: Inductor copies none of them.
+    _library.define(extern.name, extern.schema.removeprefix(extern.name), tags=(torch.Tag.flexible_layout,))
+    _library.impl(extern.name, "CompositeExplicitAutograd", function)
+    _library.register_fake(extern.name, fake)
+
+
 for _extern, _function in (
     (PACKED_ADDMM, _packed_addmm),
     (PACKED_ADDMM_INT8, _packed_addmm_int8),
     (PACKED_CONVOLUTION, _packed_convolution),
     (ATTENTION, _attention),
 ):
-    _library.define(_extern.name, _extern.schema.removeprefix(_extern.name))
-    _library.impl(_extern.name, "CompositeExplicitAutograd", _function)
-    _library.register_fake(_extern.name, _fake)
+    _define(_extern, _function, _fake)
+_define(FUSED_CONVOLUTION, _fused_convolution, _fake_convolution)

@@ -45,6 +45,7 @@ def compile_anew(request: GraphRequest, options: BackendOptions, symbols: Symbol
         is_backward=request.is_backward,
         graph_id=facts.get("graph_id"),
         splits_matmuls=options.capture.matmuls == "split",
+        fuses_convolutions=options.capture.fused_convolutions,
     )
     context = BuildContext(
         guards=TraceGuards(checks=request.checks), options=options.capture, root=os.getcwd()

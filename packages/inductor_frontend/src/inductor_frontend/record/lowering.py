@@ -43,6 +43,7 @@ from inductor_frontend.record.split_matmuls import split_matmuls
 from inductor_frontend.torch_patches._compat import decomposition_argument, shape_env_from_inputs
 from inductor_frontend.torch_patches.replaced import replaced
 from inductor_frontend.torch_patches.table import DESCRIPTORS
+from wrapper_ir_torch.fused_convolutions import fuse_convolutions
 
 if TYPE_CHECKING:
     from torch._inductor.utils import InputType
@@ -53,7 +54,7 @@ class LoweringRequest:
     """A functional graph to lower. `inputs` are its (fake) inputs; `static_inputs` the positions of weights.
 
     `graph_id` numbers graphs for Inductor's logs. `splits_matmuls`: matmuls with few rows on a GPU become
-    sums of parts.
+    sums of parts. `fuses_convolutions`: convolutions on a CPU compute the ops that follow them.
     """
 
     gm: GraphModule
@@ -63,6 +64,7 @@ class LoweringRequest:
     is_backward: bool = False
     graph_id: int | None = None
     splits_matmuls: bool = False
+    fuses_convolutions: bool = False
 
 
 @contextmanager
@@ -92,6 +94,8 @@ def recorded(request: LoweringRequest) -> Iterator[RecordingGraph]:
                 _recursive_post_grad_passes(gm, is_inference=request.is_inference)
             copy_returned_literals(gm)
             decisions = split_matmuls(gm) if request.splits_matmuls else ()
+            if request.fuses_convolutions:
+                fuse_convolutions(gm)
             _log_graph(gm)
             stack.enter_context(maybe_disable_comprehensive_padding(inputs))
             stack.enter_context(DebugContext())

@@ -25,13 +25,26 @@ PACKED_ADDMM_INT8 = ir.ExternDef(
 """Writes `bias + scales * (mat1 @ B)`. B is a matrix of int8 in panels, and `mat1` one of floats, or of 8-bit
 integers, whose sums are exact. `scales` has a number for each column."""
 
+_EPILOGUE = 'Tensor? scale=None, Tensor? residual=None, str activation="none", float low=0., float high=0.'
+
+FUSED_CONVOLUTION = ir.ExternDef(
+    schema="wrapper_ir::fused_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, "
+    f"SymInt[] padding, SymInt[] dilation, SymInt groups, {_EPILOGUE}) -> Tensor"
+)
+"""Returns `activation(scale * C + bias + residual)`. C is the result of `aten::convolution` without a bias, not
+transposed; `scale` and `bias` have a number for each channel, `residual` has its sizes. `activation` is one of
+`ACTIVATIONS`; `clamp` has the bounds `low` and `high`."""
+
 PACKED_CONVOLUTION = ir.ExternDef(
     schema="wrapper_ir::packed_convolution.out(Tensor input, Tensor packed, Tensor? bias, SymInt[] kernel, "
-    "SymInt out_channels, SymInt[] stride, SymInt[] padding, SymInt[] dilation, SymInt groups, *, "
-    "Tensor(a!) out) -> Tensor(a!)"
+    "SymInt out_channels, SymInt[] stride, SymInt[] padding, SymInt[] dilation, SymInt groups, "
+    f"{_EPILOGUE}, *, Tensor(a!) out) -> Tensor(a!)"
 )
-"""Writes the result of `aten::convolution`, not transposed. The packed weight has the spatial sizes `kernel`;
-the weight of a depthwise convolution has one dimension less."""
+"""Writes the result of `FUSED_CONVOLUTION`. The packed weight has the spatial sizes `kernel`; the weight of a
+depthwise convolution has one dimension less."""
+
+ACTIVATIONS = ("none", "relu", "clamp", "hardswish", "sigmoid", "silu", "gelu")
+"""Activations of fused operators, by torch's names; `gelu` is the exact one."""
 
 ATTENTION = ir.ExternDef(
     schema="wrapper_ir::attention.out(Tensor query, Tensor key, Tensor value, bool is_causal, Tensor? mask, "
@@ -40,5 +53,5 @@ ATTENTION = ir.ExternDef(
 """Writes the first result of `aten::_scaled_dot_product_flash_attention_for_cpu` without dropout. Several
 heads of `query` may share one of `key` and `value`."""
 
-NATIVE_OPERATORS = (PACKED_ADDMM, PACKED_ADDMM_INT8, PACKED_CONVOLUTION, ATTENTION)
+NATIVE_OPERATORS = (PACKED_ADDMM, PACKED_ADDMM_INT8, FUSED_CONVOLUTION, PACKED_CONVOLUTION, ATTENTION)
 """All of these operators."""

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 from wrapper_ir import ir
 from wrapper_ir.expr import Bool, Float, Int
-from wrapper_ir.operators.native import PACKED_ADDMM, PACKED_ADDMM_INT8, PACKED_CONVOLUTION
+from wrapper_ir.operators.native import FUSED_CONVOLUTION, PACKED_ADDMM, PACKED_ADDMM_INT8, PACKED_CONVOLUTION
 from wrapper_ir_passes.packing.constant_views import ConstantViews, matrix_packing, without_packing
 
 _MATMULS = ("aten::addmm", "aten::addmm.out", "aten::mm", "aten::mm.out")
 _INT8_MATMULS = ("aten::_weight_int8pack_mm", "aten::_int_mm", "aten::_int_mm.out")
-_CONVOLUTIONS = ("aten::convolution", "aten::convolution.out")
+_CONVOLUTIONS = ("aten::convolution", "aten::convolution.out", FUSED_CONVOLUTION.name)
+_EPILOGUE = ("scale", "residual", "activation", "low", "high")
 _LEAST_COLUMNS = ir.PANEL // 2
 """Fewer columns would more than double the bytes of a weight."""
 
@@ -116,20 +117,21 @@ def _packed_convolution(
 ) -> PackedCall | None:
     source, weight, bias, groups = (args[name] for name in ("input", "weight", "bias", "groups"))
     constant = views.constant(weight)
-    if constant is None or constant.value != weight or args["transposed"] != Bool(False):
+    if constant is None or constant.value != weight or args.get("transposed") not in (None, Bool(False)):
         return None
-    if output.type.dtype is not ir.DType.F32 or not _are_like(output, constant.value, source, bias):
+    operands = (constant.value, source, bias, args.get("scale"), args.get("residual"))
+    if output.type.dtype is not ir.DType.F32 or not _are_like(output, *operands):
         return None
     packing = _convolution_packing(constant, groups)
     if packing is None or len(output.type.sizes) != len(packing.sizes):
         return None
     outputs, kernel = Int(packing.sizes[0]), tuple(map(Int, packing.sizes[2:]))
-    if not _is_row(bias, outputs):
+    if not _is_row(bias, outputs) or not _is_row(args.get("scale"), outputs):
         return None
     steps = (args["stride"], args["padding"], args["dilation"])
-    return PackedCall(
-        PACKED_CONVOLUTION, constant, packing, (source,), (bias, kernel, outputs, *steps, groups)
-    )
+    epilogue = tuple(args[name] for name in _EPILOGUE if name in args)
+    after = (bias, kernel, outputs, *steps, groups, *epilogue)
+    return PackedCall(PACKED_CONVOLUTION, constant, packing, (source,), after)
 
 
 def _convolution_packing(constant: ir.Constant, groups: ir.Arg) -> ir.Packing | None:

@@ -1,6 +1,6 @@
 // Convolutions over plain pointers. All have three dimensions (depth, height, width); missing ones have size 1.
 #pragma once
-#include "images.h"
+#include "epilogue.h"
 
 namespace wir {
 

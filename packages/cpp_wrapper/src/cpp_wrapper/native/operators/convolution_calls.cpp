@@ -85,7 +85,8 @@ void run_depthwise(const Convolution& of, const Operands<float>& with) {
       }
     }
   }
-  convolve_depthwise(of, input, with.weights.is_packed ? with.weights.data : packed.as<float>(), with.bias, with.result);
+  const float* weights = with.weights.is_packed ? with.weights.data : packed.as<float>();
+  convolve_depthwise(of, input, weights, with.bias, with.end, with.result);
 }
 
 /// Computes one number of a result.
@@ -194,12 +195,19 @@ template <> void run<float>(const Convolution& of, const Operands<float>& with) 
   Scratch scratch(is_ready ? 0 : of.batch * image * static_cast<int64_t>(sizeof(float)));
   Operands<float> inner = with;
   if (!is_ready) inner.result = {scratch.as<float>(), image, 1, {row * out[1], row, channels}};
+  const bool copies = with.end.has_residual() && with.end.residual.channel != 1 && channels > 1;
+  Scratch residual(copies ? of.batch * image * static_cast<int64_t>(sizeof(float)) : 0);
+  if (copies) {
+    const Images<float> to{residual.as<float>(), image, 1, {row * out[1], row, channels}};
+    copy_images(of.batch, channels, out, with.end.residual, to);
+    inner.end.residual = {to.data, image, 1, {row * out[1], row, channels}};
+  }
   if (of.is_depthwise())
     run_depthwise(of, inner);
   else if (suits_winograd(of))
-    convolve_winograd(of, inner.input, inner.weights, inner.bias, inner.result);
+    convolve_winograd(of, inner.input, inner.weights, inner.bias, inner.end, inner.result);
   else
-    convolve(of, inner.input, inner.weights, inner.bias, inner.result);
+    convolve(of, inner.input, inner.weights, inner.bias, inner.end, inner.result);
   if (is_ready) return;
   const Images<float>& made = inner.result;
   copy_images(of.batch, channels, out, {made.data, made.image, 1, {made.steps[0], made.steps[1], made.steps[2]}}, with.result);

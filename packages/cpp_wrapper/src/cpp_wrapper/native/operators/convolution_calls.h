@@ -27,6 +27,7 @@ template <class T> struct Operands {
   Weights<T> weights;
   const T* bias;
   Images<T> result;
+  Epilogue end = {};  // of float only
 };
 
 /// Fails with the operator's name.

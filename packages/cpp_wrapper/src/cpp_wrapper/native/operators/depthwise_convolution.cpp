@@ -31,16 +31,26 @@ struct Row {
   const float* bias;
   float* result;
   int64_t result_step;
+  const float* scale;  // may be null
+  float low, high;
+};
+
+/// The end of the sums of a vector of channels.
+struct End {
+  V scale, bias, low, high;
+  End(const Row& row, int64_t channel)
+      : scale(row.scale ? load(row.scale + channel) : V{} + 1.0f),
+        bias(row.bias ? load(row.bias + channel) : V{}),
+        low(V{} + row.low),
+        high(V{} + row.high) {}
+  V operator()(V sum) const { return clamped(sum * scale + bias, low, high); }
 };
 
 /// Computes `kAcross` positions from `x` on, none of which sees the border, for the vector at `channel` and at `weight` of a
 /// panel. `kWidth`: of the kernel, if stride and dilation are 1, which lets positions share what they load; else 0.
 template <int kWidth> void compute_across(const Row& row, int64_t x, int64_t channel, int64_t weight) {
   const Axis& axis = row.of.axes[2];
-  V sums[kAcross];
-  const V init = row.bias ? load(row.bias + channel) : V{};
-#pragma GCC unroll 8
-  for (int i = 0; i < kAcross; ++i) sums[i] = init;
+  V sums[kAcross] = {};
   const int64_t first = (x * axis.stride - axis.padding) * row.step + channel, across = axis.stride * row.step;
   for (const KernelRow& r : row.rows) {
     const float *image = r.image + first, *weights = r.weights + weight;
@@ -67,16 +77,15 @@ template <int kWidth> void compute_across(const Row& row, int64_t x, int64_t cha
       }
     }
   }
+  const End end(row, channel);
 #pragma GCC unroll 8
-  for (int i = 0; i < kAcross; ++i) store(row.result + (x + i) * row.result_step + channel, sums[i]);
+  for (int i = 0; i < kAcross; ++i) store(row.result + (x + i) * row.result_step + channel, end(sums[i]));
 }
 
 /// Computes `kCount` vectors of channels of one position, from vector `v` on. Positions outside of the image are zeros.
 template <int kCount> void compute_deep(const Row& row, int64_t x, int64_t v, int64_t begin, int64_t end) {
   const Axis& axis = row.of.axes[2];
-  V sums[kCount];
-#pragma GCC unroll 8
-  for (int i = 0; i < kCount; ++i) sums[i] = row.bias ? load(row.bias + (v + i) * kStep) : V{};
+  V sums[kCount] = {};
   const float* panels[kCount];
 #pragma GCC unroll 8
   for (int i = 0; i < kCount; ++i) panels[i] = nullptr;
@@ -91,20 +100,24 @@ template <int kCount> void compute_deep(const Row& row, int64_t x, int64_t v, in
     }
   }
 #pragma GCC unroll 8
-  for (int i = 0; i < kCount; ++i) store(row.result + x * row.result_step + (v + i) * kStep, sums[i]);
+  for (int i = 0; i < kCount; ++i) {
+    const int64_t channel = (v + i) * kStep;
+    store(row.result + x * row.result_step + channel, End(row, channel)(sums[i]));
+  }
 }
 
 /// Computes the channels of one position that do not fill a vector.
 void compute_rest(const Row& row, int64_t x, int64_t begin, int64_t end) {
   const Axis& axis = row.of.axes[2];
   for (int64_t c = row.of.groups / kStep * kStep; c < row.of.groups; ++c) {
-    float sum = row.bias ? row.bias[c] : 0.0f;
+    float sum = 0.0f;
     for (const KernelRow& r : row.rows) {
       const float* image = r.image + (x * axis.stride - axis.padding) * row.step + c;
       const float* weights = r.weights + c / kPanel * row.matrix + c % kPanel;
       for (int64_t k = begin; k < end; ++k) sum += image[k * axis.dilation * row.step] * weights[k * kPanel];
     }
-    row.result[x * row.result_step + c] = sum;
+    sum = (row.scale ? row.scale[c] : 1.0f) * sum + (row.bias ? row.bias[c] : 0.0f);
+    row.result[x * row.result_step + c] = clamped(sum, row.low, row.high);
   }
 }
 
@@ -149,12 +162,14 @@ void compute_row(const Row& row) {
 }  // namespace
 
 void convolve_depthwise(const Convolution& of, const Images<const float>& input, const float* weights, const float* bias,
-                        const Images<float>& result) {
+                        const Epilogue& end, const Images<float>& result) {
+  const bool is_done = end.is_short() && !end.has_residual();  // else another pass over each row follows
+  const Epilogue inner = is_done ? end : Epilogue{};
   const Axis &depth = of.axes[0], &height = of.axes[1], &width = of.axes[2];
   const int64_t lines = of.batch * depth.out * height.out, work = std::max<int64_t>(1, width.out * of.groups * of.taps());
-  parallel_for(lines, std::max<int64_t>(1, kThreadWork / work), [&](int64_t begin, int64_t end) {
+  parallel_for(lines, std::max<int64_t>(1, kThreadWork / work), [&](int64_t begin, int64_t last) {
     std::vector<KernelRow> rows;
-    for (int64_t i = begin; i < end; ++i) {
+    for (int64_t i = begin; i < last; ++i) {
       const int64_t y = i % height.out, z = i / height.out % depth.out, image = i / height.out / depth.out;
       const float* first = input.data + image * input.image;
       rows.clear();
@@ -169,7 +184,12 @@ void convolve_depthwise(const Convolution& of, const Images<const float>& input,
         }
       }
       float* to = result.data + image * result.image + z * result.steps[0] + y * result.steps[1];
-      compute_row({of, rows, input.steps[2], of.taps() * kPanel, bias, to, result.steps[2]});
+      compute_row({of, rows, input.steps[2], of.taps() * kPanel, bias, to, result.steps[2], end.scale, inner.low, inner.high});
+      for (int64_t x = 0; x < width.out && !is_done; ++x) {
+        const Images<const float>& other = end.residual;
+        const float* added = other.data + image * other.image + z * other.steps[0] + y * other.steps[1] + x * other.steps[2];
+        finish_numbers(end, end.has_residual() ? added : nullptr, of.groups, to + x * result.steps[2]);
+      }
     }
   });
 }

@@ -136,6 +136,10 @@ struct IndirectTile {
   const float* rows[kTileRows];
   const float* inits[kTileRows];  // null: zeros
   float* results[kTileRows];
+  const float* residuals[kTileRows];  // null: zeros
+  const float *scale, *bias;          // null: the sums stay
+  bool clamps;
+  float low, high;
   const Segment* segments;
   int64_t count;
   const float* panels;
@@ -172,11 +176,19 @@ template <int kRows, int kPanels> void compute(const IndirectTile& t) {
       for (int j = 0; j < kPanels; ++j) panels[j] += kPanel;
     }
   }
+  const auto change = [&](const auto& next) {
 #pragma GCC unroll 32
-  for (int i = 0; i < kRows; ++i) {
+    for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 32
-    for (int j = 0; j < kWidth; ++j) *reinterpret_cast<V*>(t.results[i] + j * kStep) = sums[i][j];
-  }
+      for (int j = 0; j < kWidth; ++j) sums[i][j] = next(sums[i][j], i, j * kStep);
+    }
+  };
+  const auto load = [](const float* at) { return *reinterpret_cast<const V*>(at); };
+  if (t.scale) change([&](V sum, int, int j) { return sum * load(t.scale + j) + load(t.bias + j); });
+  if (t.residuals[0]) change([&](V sum, int i, int j) { return sum + load(t.residuals[i] + j); });
+  const V low = V{} + t.low, high = V{} + t.high;
+  if (t.clamps) change([&](V sum, int, int) { return clamped(sum, low, high); });
+  change([&](V sum, int i, int j) { return *reinterpret_cast<V*>(t.results[i] + j) = sum; });
 }
 
 using Kernel = void (*)(const IndirectTile&);
@@ -203,7 +215,8 @@ struct Work {
   Images<const float> input;
   Images<float> result;
   const Weights<float>& weights;
-  const float* bias;  // padded to whole panels, of one group after another; may be null
+  const float *scale, *bias;  // padded to whole panels, of one group after another; may be null
+  const Epilogue& end;
   int64_t panels;     // of a group
   bool is_linear;     // rows of weights, not packed, have equal distances
 };
@@ -245,13 +258,19 @@ void multiply_block(const Work& work, const Block& block, const Slice& part, con
   const Sweep& sweep = work.sweep;
   const int64_t column = part.panel * kPanel, columns = std::min(of.out_channels, column + part.panels * kPanel) - column;
   const bool is_first = block.first == 0, is_whole = columns == part.panels * kPanel;
-  const float* bias = work.bias ? work.bias + part.group * work.panels * kPanel + column : nullptr;
+  const bool is_last = block.first + block.count == static_cast<int64_t>(sweep.segments.size());
+  const bool is_short = work.end.is_short(), adds = is_last && work.end.has_residual();
+  const int64_t channel = part.group * of.out_channels + column, padded = part.group * work.panels * kPanel + column;
+  const float* bias = work.bias && !work.scale ? work.bias + padded : nullptr;
   const int64_t rows = part.end - part.begin, tiles = (rows + tile_rows<float>() - 1) / tile_rows<float>();
   const int64_t per_image = sweep.count[0] * sweep.count[1] * sweep.count[2];
   int64_t image = part.begin / per_image, rest = part.begin % per_image;
   int64_t z = rest / (sweep.count[1] * sweep.count[2]), y = rest / sweep.count[2] % sweep.count[1], x = rest % sweep.count[2];
-  alignas(64) float sums[kTileRows * 4 * kPanel];
+  alignas(64) float sums[kTileRows * 4 * kPanel], added[kTileRows * 4 * kPanel];
+  const float* residuals[kTileRows] = {};
   IndirectTile tile{};
+  if (is_last && work.scale) tile.scale = work.scale + padded, tile.bias = work.bias + padded;
+  tile.clamps = is_last && work.end.clamps(), tile.low = work.end.low, tile.high = work.end.high;
   tile.segments = sweep.segments.data() + block.first, tile.count = block.count;
   tile.panels = panels, tile.panel_step = panel_step;
   for (int64_t i = 0; i < tiles; ++i) {
@@ -261,10 +280,10 @@ void multiply_block(const Work& work, const Block& block, const Slice& part, con
       tile.rows[r] = work.input.data + part.group * of.in_channels + image * work.input.image +
                      z * sweep.in_step[0] * work.input.steps[0] + y * sweep.in_step[1] * work.input.steps[1] +
                      x * sweep.in_step[2] * work.input.steps[2];
-      results[r] = work.result.data + part.group * of.out_channels + column + image * work.result.image +
-                   (sweep.begin[0] + z * sweep.step[0]) * work.result.steps[0] +
-                   (sweep.begin[1] + y * sweep.step[1]) * work.result.steps[1] +
-                   (sweep.begin[2] + x * sweep.step[2]) * work.result.steps[2];
+      const int64_t at[3] = {sweep.begin[0] + z * sweep.step[0], sweep.begin[1] + y * sweep.step[1],
+                             sweep.begin[2] + x * sweep.step[2]};
+      results[r] = work.result.data + channel + place_of(work.result, image, at);
+      if (adds) residuals[r] = work.end.residual.data + channel + place_of(work.end.residual, image, at);
       if (++x == sweep.count[2]) {
         x = 0;
         if (++y == sweep.count[1]) {
@@ -276,12 +295,16 @@ void multiply_block(const Work& work, const Block& block, const Slice& part, con
       if (!is_first && !is_whole) std::memcpy(own, results[r], static_cast<size_t>(columns) * sizeof(float));
       tile.results[r] = is_whole ? results[r] : own;
       tile.inits[r] = is_first ? bias : tile.results[r];
+      if (!adds || !is_short) continue;
+      float* other = added + r * part.panels * kPanel;
+      if (!is_whole) std::memcpy(other, residuals[r], static_cast<size_t>(columns) * sizeof(float));
+      tile.residuals[r] = is_whole ? residuals[r] : other;
     }
     kKernels.by_size[height - 1][part.panels - 1](tile);
-    if (is_whole) continue;
-    for (int64_t r = 0; r < height; ++r) {
+    for (int64_t r = 0; r < height && !is_whole; ++r) {
       std::memcpy(results[r], sums + r * part.panels * kPanel, static_cast<size_t>(columns) * sizeof(float));
     }
+    for (int64_t r = 0; r < height && is_last && !is_short; ++r) finish_numbers(work.end, residuals[r], columns, results[r]);
   }
 }
 
@@ -326,7 +349,7 @@ void run_sweep(const Work& work, int64_t images) {
 }  // namespace
 
 void convolve(const Convolution& of, const Images<const float>& input, const Weights<float>& weights, const float* bias,
-              const Images<float>& result) {
+              const Epilogue& end, const Images<float>& result) {
   Plan plan = plan_of(of);
   const int64_t channels = of.groups * of.in_channels, panels = (of.out_channels + kPanel - 1) / kPanel;
   bool is_padded = input.channel != 1 && channels > 1;
@@ -344,12 +367,10 @@ void convolve(const Convolution& of, const Images<const float>& input, const Wei
     add_blocks(plan.sweeps[i], weights.is_packed);
   }
   Scratch padded(is_padded ? chunk * read.image * static_cast<int64_t>(sizeof(float)) : 0);
-  Scratch biases(bias ? of.groups * panels * kPanel * static_cast<int64_t>(sizeof(float)) : 0);
-  for (int64_t g = 0; bias && g < of.groups; ++g) {
-    float* to = biases.as<float>() + g * panels * kPanel;
-    std::copy_n(bias + g * of.out_channels, of.out_channels, to);
-    std::fill_n(to + of.out_channels, panels * kPanel - of.out_channels, 0.0f);
-  }
+  const int64_t nbytes = of.groups * panels * kPanel * static_cast<int64_t>(sizeof(float));
+  Scratch biases(bias || end.scale ? nbytes : 0), scales(end.scale ? nbytes : 0);
+  if (end.scale) pad_channels(of.groups, of.out_channels, end.scale, scales.as<float>());
+  if (bias || end.scale) pad_channels(of.groups, of.out_channels, bias, biases.as<float>());
   bool is_linear = true;
   int64_t step = weights.row * of.in_channels;
   for (int i = 2; i >= 0; --i) {
@@ -367,8 +388,11 @@ void convolve(const Convolution& of, const Images<const float>& input, const Wei
     }
     Images<float> written = result;
     written.data += first * result.image;
+    Epilogue ending = end;
+    if (end.has_residual()) ending.residual.data += first * end.residual.image;
+    const float *scale = end.scale ? scales.as<float>() : nullptr, *start = bias || scale ? biases.as<float>() : nullptr;
     for (const Sweep& sweep : plan.sweeps) {
-      run_sweep({of, sweep, part, written, weights, bias ? biases.as<float>() : nullptr, panels, is_linear}, images);
+      run_sweep({of, sweep, part, written, weights, scale, start, ending, panels, is_linear}, images);
     }
   }
 }

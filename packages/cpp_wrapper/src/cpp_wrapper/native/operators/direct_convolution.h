@@ -6,6 +6,6 @@ namespace wir {
 
 /// Computes a convolution. `bias` may be null. Channels of the result are contiguous; images overlap no other operand.
 void convolve(const Convolution& of, const Images<const float>& input, const Weights<float>& weights, const float* bias,
-              const Images<float>& result);
+              const Epilogue& end, const Images<float>& result);
 
 }  // namespace wir

@@ -10,6 +10,11 @@ template <class T> struct Images {
   int64_t image, channel, steps[3];
 };
 
+/// Returns the distance of a position of an image.
+template <class T> int64_t place_of(const Images<T>& of, int64_t image, const int64_t* at) {
+  return image * of.image + at[0] * of.steps[0] + at[1] * of.steps[1] + at[2] * of.steps[2];
+}
+
 /// Copies images of `channels` channels and the sizes of three axes.
 void copy_images(int64_t batch, int64_t channels, const int64_t* sizes, const Images<const float>& from, const Images<float>& to);
 /// Copies images into zeros: `before` positions of an axis come before the image, and `padded` are the sizes with zeros. Padded

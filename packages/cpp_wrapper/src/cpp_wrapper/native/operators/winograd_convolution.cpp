@@ -27,7 +27,8 @@ struct Winograd {
   int64_t padded[3];
   const float* input;  // padded
   const Weights<float>& weights;
-  const float* bias;  // padded to whole panels; may be null
+  const float *scale, *bias;  // padded to whole panels; may be null
+  const Epilogue& end;
   const Images<float>& result;
 };
 
@@ -105,6 +106,7 @@ void finish(const Winograd& with, int64_t first, int64_t count, int64_t panel, c
     for (int part = 0; part < kPanelVectors<float>; ++part) {
       const float* from = products + s * next + part * kStep;
       const V bias = with.bias ? load(with.bias + column + part * kStep) : V{};
+      const V scale = with.scale ? load(with.scale + column + part * kStep) : V{} + 1.0f;
       V lines[2][4];
 #pragma GCC unroll 4
       for (int i = 0; i < 4; ++i) {
@@ -115,19 +117,26 @@ void finish(const Winograd& with, int64_t first, int64_t count, int64_t panel, c
 #pragma GCC unroll 2
       for (int i = 0; i < 2; ++i) {
         const V* l = lines[i];
-        store(made[2 * i] + part * kStep, l[0] + l[1] + l[2] + bias);
-        store(made[2 * i + 1] + part * kStep, l[1] - l[2] - l[3] + bias);
+        store(made[2 * i] + part * kStep, (l[0] + l[1] + l[2]) * scale + bias);
+        store(made[2 * i + 1] + part * kStep, (l[1] - l[2] - l[3]) * scale + bias);
       }
     }
     for (int64_t i = 0; i < 4; ++i) {
       const int64_t row = 2 * y + i / 2, place = 2 * x + i % 2;
       if (row >= with.of.axes[1].out || place >= with.of.axes[2].out) continue;
-      float* to =
-          with.result.data + image * with.result.image + row * with.result.steps[1] + place * with.result.steps[2] + column;
-      if (columns == kPanel)
-        std::memcpy(to, made[i], kPanel * sizeof(float));
-      else
-        std::memcpy(to, made[i], static_cast<size_t>(columns) * sizeof(float));
+      const auto at = [&](const auto& of) { return image * of.image + row * of.steps[1] + place * of.steps[2] + column; };
+      float* to = with.result.data + at(with.result);
+      const float* residual = with.end.has_residual() ? with.end.residual.data + at(with.end.residual) : nullptr;
+      if (columns == kPanel && with.end.is_short()) {
+        for (int part = 0; part < kPanelVectors<float>; ++part) {
+          V value = load(made[i] + part * kStep);
+          if (residual) value += load(residual + part * kStep);
+          store(to + part * kStep, clamped(value, V{} + with.end.low, V{} + with.end.high));
+        }
+        continue;
+      }
+      std::memcpy(to, made[i], static_cast<size_t>(columns) * sizeof(float));
+      finish_numbers(with.end, residual, columns, to);
     }
   }
 }
@@ -162,7 +171,7 @@ bool suits_winograd(const Convolution& of) {
 }
 
 void convolve_winograd(const Convolution& of, const Images<const float>& input, const Weights<float>& weights, const float* bias,
-                       const Images<float>& result) {
+                       const Epilogue& end, const Images<float>& result) {
   constexpr int64_t kSize = sizeof(float);
   const Axis &y = of.axes[1], &x = of.axes[2];
   const int64_t channels = of.in_channels, panels = (of.out_channels + kPanel - 1) / kPanel;
@@ -173,12 +182,21 @@ void convolve_winograd(const Convolution& of, const Images<const float>& input, 
                 blocks = (squares + most - 1) / most;
   const int64_t block = (squares + blocks - 1) / blocks;
   const Scratch image(of.batch * padded[1] * padded[2] * channels * kSize), transformed(kNumbers * block * channels * kSize);
-  const Scratch biases(bias ? panels * kPanel * kSize : 0);
+  const Scratch biases(bias ? panels * kPanel * kSize : 0), scales(end.scale ? panels * kPanel * kSize : 0);
   pad_images(of.batch, channels, sizes, before, padded, input, image.as<float>());
-  if (bias) std::fill_n(std::copy_n(bias, of.out_channels, biases.as<float>()), panels * kPanel - of.out_channels, 0.0f);
-  const Winograd with{
-      of,    across, down, squares, {1, padded[1], padded[2]}, image.as<float>(), weights, bias ? biases.as<float>() : nullptr,
-      result};
+  if (bias) pad_channels(1, of.out_channels, bias, biases.as<float>());
+  if (end.scale) pad_channels(1, of.out_channels, end.scale, scales.as<float>());
+  const Winograd with{of,
+                      across,
+                      down,
+                      squares,
+                      {1, padded[1], padded[2]},
+                      image.as<float>(),
+                      weights,
+                      end.scale ? scales.as<float>() : nullptr,
+                      bias ? biases.as<float>() : nullptr,
+                      end,
+                      result};
   for (int64_t b = 0; b < blocks; ++b) {
     const int64_t first = squares * b / blocks, count = squares * (b + 1) / blocks - first;
     transform_squares(with, first, count, transformed.as<float>());

@@ -8,6 +8,6 @@ namespace wir {
 bool suits_winograd(const Convolution& of);
 /// Computes a convolution as `convolve` does.
 void convolve_winograd(const Convolution& of, const Images<const float>& input, const Weights<float>& weights, const float* bias,
-                       const Images<float>& result);
+                       const Epilogue& end, const Images<float>& result);
 
 }  // namespace wir
