@@ -134,8 +134,7 @@ def _capture(
         extensions=MappingProxyType(explaining_extensions(program, graph.sources, options, graph.matmuls)),
     )
     artifact = with_group_ranks(artifact, own_ranks(groups_of(program, analyses)))
-    findings = check_signature(artifact, analyses) if options.verify else ()
-    if findings:
+    if options.verify and (findings := check_signature(artifact, analyses)):
         raise VerificationError(findings)
     return artifact
 

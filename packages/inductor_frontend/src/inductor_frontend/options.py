@@ -91,9 +91,10 @@ class CaptureOptions:
     without fusion; measurement selects one when the program is tuned or runs. Templates have all of
     Inductor's configs; capture measures nothing."""
     fused_convolutions: bool = False
-    """Fuse float32 convolutions on a CPU with the batch norm, addition and activation that follow them: calls of
-    `wrapper_ir::fused_convolution`. Libraries without torch have a kernel for it; with torch it is slower than
-    Inductor's kernels."""
+    """Fuse float32 convolutions on a CPU with the batch norm, addition and activation that follow them.
+
+    They become calls of `wrapper_ir::fused_convolution`. Libraries without torch have a kernel for it; with
+    torch it is slower than Inductor's kernels."""
     size_hints: tuple[int, ...] = ()
     """With `matmuls="templates"`: the sizes that templates with dynamic sizes are generated for, one kernel
     for each. The sizes of a call select one. Empty: one kernel, generated for the sizes of the example."""

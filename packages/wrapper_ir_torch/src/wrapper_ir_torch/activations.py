@@ -95,7 +95,11 @@ def activation_of(x: Node) -> Activation | None:
 
 
 def _depth(part: _Part) -> int:
-    return 1 + max(map(_depth, part.args)) if isinstance(part, _Tree) else 0
+    match part:
+        case _Tree(_, args):
+            return 1 + max(map(_depth, args))
+        case _:
+            return 0
 
 
 def _reachable(x: Node, depth: int) -> Iterator[Node]:

@@ -40,7 +40,7 @@ def fuse_convolutions(gm: GraphModule) -> None:
 
 
 def _can_fuse(call: Node) -> bool:
-    values = [call.meta["val"], *(arg.meta["val"] for arg in call.args if isinstance(arg, Node))]
+    values = [node.meta["val"] for node in (call, *call.all_input_nodes)]
     kinds = {(value.dtype, value.device.type, value.layout) for value in values}
     return kinds == {(torch.float32, "cpu", torch.strided)} and call.args[6] is False and not call.kwargs
 
@@ -77,16 +77,19 @@ class _Chain:
         if len(self.last.users) != 1 or self.residual is not None:
             return None
         (user,) = self.last.users
-        others = [arg for arg in user.args if arg is not self.last]
+        others = [node for node in user.all_input_nodes if node is not self.last]
         if len(user.args) != 2 or len(others) != 1 or user.kwargs or not _is_like(user, self.call):
             return None
         (other,) = others
-        if not isinstance(other, Node) or not isinstance(other.meta.get("val"), Tensor):
-            return None
+        match other.meta.get("val"):
+            case Tensor():
+                pass
+            case _:
+                return None
         if _is_channel_vector(other, self.call):
             is_left = user.args[0] is self.last
-            known = (_ATEN.add.Tensor, _ATEN.mul.Tensor, *([_ATEN.sub.Tensor] if is_left else []))
-            return (user, other) if user.target in known else None
+            targets = (_ATEN.add.Tensor, _ATEN.mul.Tensor, *([_ATEN.sub.Tensor] if is_left else []))
+            return (user, other) if user.target in targets else None
         is_residual = user.target == _ATEN.add.Tensor and _is_like(other, self.call)
         return (user, other) if is_residual else None
 
@@ -100,7 +103,7 @@ def _fuse(call: Node) -> bool:
     importlib.import_module("wrapper_ir_torch.native_operators")  # registers the operator
     source, weight, first, stride, padding, dilation, _, _, groups = call.args
     with call.graph.inserting_before(chain.last):
-        scale, bias = _channels(chain, first if isinstance(first, Node) else None)
+        scale, bias = _channels(chain, None if first is None else call.all_input_nodes[-1])
         activation = chain.activation
         ends = ("none", 0.0, 0.0)
         if activation is not None:
@@ -146,7 +149,7 @@ def _is_channel_vector(node: Node, call: Node) -> bool:
     sizes = [1] * (result.dim() - len(sizes)) + sizes
     is_float = value.dtype == result.dtype and value.device == result.device
     expected = [1, channels, *[1] * (result.dim() - 2)]
-    return is_float and all(isinstance(n, int) for n in (*sizes, channels)) and sizes == expected
+    return is_float and all(type(n) is int for n in (*sizes, channels)) and sizes == expected
 
 
 def _call(origin: Node, target: OpOverload, *args: Argument) -> Node:

@@ -31,9 +31,9 @@ FUSED_CONVOLUTION = ir.ExternDef(
     schema="wrapper_ir::fused_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, "
     f"SymInt[] padding, SymInt[] dilation, SymInt groups, {_EPILOGUE}) -> Tensor"
 )
-"""Returns `activation(scale * C + bias + residual)`. C is the result of `aten::convolution` without a bias, not
-transposed; `scale` and `bias` have a number for each channel, `residual` has its sizes. `activation` is one of
-`ACTIVATIONS`; `clamp` has the bounds `low` and `high`."""
+"""Returns `activation(scale * C + bias + residual)`. C is the result of `aten::convolution` without a bias,
+not transposed; `scale` and `bias` have a number for each channel, `residual` has its sizes. `activation` is
+one of `ACTIVATIONS`; `clamp` has the bounds `low` and `high`."""
 
 PACKED_CONVOLUTION = ir.ExternDef(
     schema="wrapper_ir::packed_convolution.out(Tensor input, Tensor packed, Tensor? bias, SymInt[] kernel, "

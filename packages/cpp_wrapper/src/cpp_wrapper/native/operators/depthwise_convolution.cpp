@@ -46,41 +46,46 @@ struct End {
   V operator()(V sum) const { return clamped(sum * scale + bias, low, high); }
 };
 
-/// Computes `kAcross` positions from `x` on, none of which sees the border, for the vector at `channel` and at `weight` of a
+/// Computes `kCount` positions from `x` on, none of which sees the border, for the vector at `channel` and at `weight` of a
 /// panel. `kWidth`: of the kernel, if stride and dilation are 1, which lets positions share what they load; else 0.
-template <int kWidth> void compute_across(const Row& row, int64_t x, int64_t channel, int64_t weight) {
+template <int kWidth, int kCount> void compute_across(const Row& row, int64_t x, int64_t channel, int64_t weight) {
   const Axis& axis = row.of.axes[2];
-  V sums[kAcross] = {};
+  V sums[kCount] = {};
   const int64_t first = (x * axis.stride - axis.padding) * row.step + channel, across = axis.stride * row.step;
   for (const KernelRow& r : row.rows) {
     const float *image = r.image + first, *weights = r.weights + weight;
     if constexpr (kWidth > 0) {
-      V seen[kAcross];
+      V seen[kCount];
 #pragma GCC unroll 8
-      for (int i = 0; i < kAcross; ++i) seen[i] = load(image + i * row.step);
+      for (int i = 0; i < kCount; ++i) seen[i] = load(image + i * row.step);
 #pragma GCC unroll 8
       for (int k = 0; k < kWidth; ++k) {
         const V factor = load(weights + k * kPanel);
 #pragma GCC unroll 8
-        for (int i = 0; i < kAcross; ++i) sums[i] += seen[i] * factor;
+        for (int i = 0; i < kCount; ++i) sums[i] += seen[i] * factor;
         if (k + 1 == kWidth) break;
 #pragma GCC unroll 8
-        for (int i = 0; i + 1 < kAcross; ++i) seen[i] = seen[i + 1];
-        seen[kAcross - 1] = load(image + (kAcross + k) * row.step);
+        for (int i = 0; i + 1 < kCount; ++i) seen[i] = seen[i + 1];
+        seen[kCount - 1] = load(image + (kCount + k) * row.step);
       }
     } else {
       for (int64_t k = 0; k < axis.kernel; ++k) {
         const V factor = load(weights + k * kPanel);
         const float* at = image + k * axis.dilation * row.step;
 #pragma GCC unroll 8
-        for (int i = 0; i < kAcross; ++i) sums[i] += load(at + i * across) * factor;
+        for (int i = 0; i < kCount; ++i) sums[i] += load(at + i * across) * factor;
       }
     }
   }
   const End end(row, channel);
 #pragma GCC unroll 8
-  for (int i = 0; i < kAcross; ++i) store(row.result + (x + i) * row.result_step + channel, end(sums[i]));
+  for (int i = 0; i < kCount; ++i) store(row.result + (x + i) * row.result_step + channel, end(sums[i]));
 }
+
+using Across = void (*)(const Row& row, int64_t x, int64_t channel, int64_t weight);
+/// Kernels by their number of positions, from one on.
+template <int kWidth> constexpr Across kKernels[] = {compute_across<kWidth, 1>, compute_across<kWidth, 2>, compute_across<kWidth, 3>,
+                                                     compute_across<kWidth, 4>, compute_across<kWidth, 5>, compute_across<kWidth, 6>};
 
 /// Computes `kCount` vectors of channels of one position, from vector `v` on. Positions outside of the image are zeros.
 template <int kCount> void compute_deep(const Row& row, int64_t x, int64_t v, int64_t begin, int64_t end) {
@@ -139,22 +144,20 @@ void compute_row(const Row& row) {
   const int64_t left = std::min(axis.out, (axis.padding + axis.stride - 1) / axis.stride), room = axis.in + axis.padding - reach;
   const int64_t right = std::max(left, std::min(axis.out, room <= 0 ? 0 : (room + axis.stride - 1) / axis.stride));
   const bool shares = axis.stride == 1 && axis.dilation == 1;
-  const auto kernel = !shares            ? compute_across<0>
-                      : axis.kernel == 3 ? compute_across<3>
-                      : axis.kernel == 5 ? compute_across<5>
-                      : axis.kernel == 7 ? compute_across<7>
-                                         : compute_across<0>;
-  const int64_t tiles = (right - left) / kAcross, inner = left + tiles * kAcross;
-  for (int64_t v = 0; v < vectors && tiles > 0; ++v) {
+  const Across* kernels = !shares            ? kKernels<0>
+                          : axis.kernel == 3 ? kKernels<3>
+                          : axis.kernel == 5 ? kKernels<5>
+                          : axis.kernel == 7 ? kKernels<7>
+                                             : kKernels<0>;
+  const int64_t tiles = (right - left) / kAcross, rest = (right - left) % kAcross;
+  for (int64_t v = 0; v < vectors; ++v) {
     const int64_t weight = v / kParts * row.matrix + v % kParts * kStep;
-    for (int64_t i = 0; i < tiles; ++i) kernel(row, left + i * kAcross, v * kStep, weight);
-    // Positions that do not fill a tile are computed with their neighbours again.
-    if (inner < right) kernel(row, right - kAcross, v * kStep, weight);
+    for (int64_t i = 0; i < tiles; ++i) kernels[kAcross - 1](row, left + i * kAcross, v * kStep, weight);
+    if (rest > 0) kernels[rest - 1](row, right - rest, v * kStep, weight);
   }
-  const int64_t done = tiles > 0 ? right : left;
   for (int64_t x = 0; x < left; ++x) compute_position(row, x);
-  for (int64_t x = done; x < axis.out; ++x) compute_position(row, x);
-  if (tiles > 0 && row.of.groups % kStep != 0) {
+  for (int64_t x = right; x < axis.out; ++x) compute_position(row, x);
+  if (row.of.groups % kStep != 0) {
     for (int64_t x = left; x < right; ++x) compute_rest(row, x, 0, axis.kernel);
   }
 }

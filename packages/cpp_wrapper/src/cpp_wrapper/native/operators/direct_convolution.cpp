@@ -2,132 +2,18 @@
 // kernel. Weights are panels of 16 output channels.
 #include "direct_convolution.h"
 
+#include "convolution_plan.h"
 #include "packers.h"
-
-#include <vector>
 
 namespace wir {
 namespace {
 
-/// Rows of weights that pass together: panels of a tile stay in the second-level cache.
-constexpr int64_t kDepth = 1024;
 /// Positions whose part of the image is read by all output channels before the next.
 constexpr int64_t kPositions = 1024;
 /// Numbers of the images that are padded together.
 constexpr int64_t kPaddedNumbers = 1 << 21;
 /// Multiplications that are worth a thread.
 constexpr int64_t kThreadWork = 1 << 18;
-
-/// Consecutive numbers of the image that meet consecutive rows of weights: `offset` from a position's first number on.
-struct Segment {
-  int64_t offset, row, length, source;  // `source`: the row before weights are packed
-};
-/// Segments of at most `kDepth` rows.
-struct Block {
-  int64_t first, count, depth;
-};
-/// Positions of the result that see the same positions of the kernel: all, or those of one remainder by the stride of a
-/// transposed convolution. Position `j` of an axis is `begin + j * step` of the result, and `j * in_step + begin of the segment`
-/// of the image.
-struct Sweep {
-  int64_t begin[3], step[3], count[3], in_step[3];
-  std::vector<Segment> segments;
-  std::vector<Block> blocks;
-};
-/// A position of the kernel along an axis, and its distance in the image.
-struct Tap {
-  int64_t at, offset;
-};
-
-/// Returns the positions of the kernel that a sweep sees; `phase` is its remainder.
-std::vector<Tap> taps_of(const Axis& axis, bool transposed, int64_t phase) {
-  std::vector<Tap> taps;
-  for (int64_t k = 0; k < axis.kernel; ++k) {
-    const int64_t distance = transposed ? phase + axis.padding - k * axis.dilation : k * axis.dilation - axis.padding;
-    if (!transposed)
-      taps.push_back({k, distance});
-    else if (distance % axis.stride == 0)
-      taps.push_back({k, distance / axis.stride});
-  }
-  return taps;
-}
-
-struct Plan {
-  Convolution of;
-  int64_t before[3] = {}, sizes[3] = {};  // zeros before the image, and sizes with zeros
-  std::vector<Sweep> sweeps;
-  std::vector<std::vector<Tap>> taps;  // three for each sweep
-};
-
-Plan plan_of(const Convolution& of) {
-  Plan plan{of, {}, {}, {}, {}};
-  int64_t phases[3], ends[3];
-  for (int i = 0; i < 3; ++i) {
-    const Axis& axis = of.axes[i];
-    phases[i] = of.transposed ? std::min(axis.stride, axis.out) : 1;
-    ends[i] = axis.in;
-  }
-  for (int64_t phase = 0; phase < phases[0] * phases[1] * phases[2]; ++phase) {
-    const int64_t at[3] = {phase / (phases[1] * phases[2]), phase / phases[2] % phases[1], phase % phases[2]};
-    Sweep sweep{};
-    for (int i = 0; i < 3; ++i) {
-      const Axis& axis = of.axes[i];
-      sweep.begin[i] = at[i];
-      sweep.step[i] = of.transposed ? axis.stride : 1, sweep.in_step[i] = of.transposed ? 1 : axis.stride;
-      sweep.count[i] = (axis.out - at[i] + sweep.step[i] - 1) / sweep.step[i];
-      plan.taps.push_back(taps_of(axis, of.transposed, at[i]));
-      for (const Tap& tap : plan.taps.back()) {
-        plan.before[i] = std::max(plan.before[i], -tap.offset);
-        ends[i] = std::max(ends[i], (sweep.count[i] - 1) * sweep.in_step[i] + tap.offset + 1);
-      }
-    }
-    plan.sweeps.push_back(std::move(sweep));
-  }
-  for (int i = 0; i < 3; ++i) plan.sizes[i] = plan.before[i] + ends[i];
-  return plan;
-}
-
-/// Adds the segments of a sweep; `merges`: neighbours along the width follow one another in the image.
-void add_segments(const Plan& plan, Sweep& sweep, const std::vector<Tap>* taps, const int64_t* steps, bool merges) {
-  const Convolution& of = plan.of;
-  const int64_t channels = of.in_channels;
-  for (const Tap& z : taps[0]) {
-    for (const Tap& y : taps[1]) {
-      for (const Tap& x : taps[2]) {
-        const int64_t offset = (z.offset + plan.before[0]) * steps[0] + (y.offset + plan.before[1]) * steps[1] +
-                               (x.offset + plan.before[2]) * steps[2];
-        const int64_t row = ((z.at * of.axes[1].kernel + y.at) * of.axes[2].kernel + x.at) * channels;
-        if (merges && x.at > 0)
-          sweep.segments.back().length += channels;
-        else
-          sweep.segments.push_back({offset, row, channels, row});
-      }
-    }
-  }
-}
-
-/// Divides the segments of a sweep into blocks. `is_packed`: rows are those of the whole matrix, else those of the block.
-void add_blocks(Sweep& sweep, bool is_packed) {
-  std::vector<Segment> parts;
-  for (const Segment& s : sweep.segments) {
-    const int64_t count = (s.length + kDepth - 1) / kDepth;
-    for (int64_t i = 0; i < count; ++i) {
-      const int64_t begin = s.length * i / count;
-      parts.push_back({s.offset + begin, s.row + begin, s.length * (i + 1) / count - begin, s.row + begin});
-    }
-  }
-  Block block{0, 0, 0};
-  for (Segment& part : parts) {
-    if (block.count > 0 && block.depth + part.length > kDepth) {
-      sweep.blocks.push_back(block);
-      block = {block.first + block.count, 0, 0};
-    }
-    if (!is_packed) part.row = block.depth;
-    ++block.count, block.depth += part.length;
-  }
-  sweep.blocks.push_back(block);
-  sweep.segments = std::move(parts);
-}
 
 // --- a tile
 
@@ -252,59 +138,105 @@ void pack(const Work& work, const Block& block, const Slice& part, float* to) {
   }
 }
 
+/// A walk over positions: where each has its part of the image, its result, and its residual (null if there is none).
+class Walk {
+ public:
+  Walk(const Work& work, const Slice& part) : work_(work), group_(part.group) {
+    const int64_t* count = work.sweep.count;
+    const int64_t per_image = count[0] * count[1] * count[2], rest = part.begin % per_image;
+    image_ = part.begin / per_image, z_ = rest / (count[1] * count[2]), y_ = rest / count[2] % count[1], x_ = rest % count[2];
+    go();
+  }
+  void next() {
+    if (++x_ == work_.sweep.count[2]) {
+      x_ = 0;
+      if (++y_ == work_.sweep.count[1]) {
+        y_ = 0;
+        if (++z_ == work_.sweep.count[0]) z_ = 0, ++image_;
+      }
+      return go();
+    }
+    const int64_t step = work_.sweep.step[2];
+    input += work_.sweep.in_step[2] * work_.input.steps[2], result += step * work_.result.steps[2];
+    if (residual) residual += step * work_.end.residual.steps[2];
+  }
+  const float *input, *residual;
+  float* result;
+
+ private:
+  void go() {
+    const Sweep& s = work_.sweep;
+    const int64_t from[3] = {z_ * s.in_step[0], y_ * s.in_step[1], x_ * s.in_step[2]};
+    const int64_t at[3] = {s.begin[0] + z_ * s.step[0], s.begin[1] + y_ * s.step[1], s.begin[2] + x_ * s.step[2]};
+    const int64_t channel = group_ * work_.of.out_channels;
+    input = work_.input.data + group_ * work_.of.in_channels + place_of(work_.input, image_, from);
+    result = work_.result.data + channel + place_of(work_.result, image_, at);
+    const Images<const float>& added = work_.end.residual;
+    residual = added.data ? added.data + channel + place_of(added, image_, at) : nullptr;
+  }
+  const Work& work_;
+  int64_t group_, image_, z_, y_, x_;
+};
+
+/// The positions of a tile.
+struct Positions {
+  int64_t count;
+  const float *inputs[kTileRows], *residuals[kTileRows];
+  float* results[kTileRows];
+};
+
+/// Copies a few numbers: a call of memcpy would take longer.
+inline void copy_few(const float* from, int64_t count, float* to) {
+  typedef float Eight __attribute__((vector_size(32), aligned(4), may_alias));
+  int64_t i = 0;
+  for (; i + 8 <= count; i += 8) *reinterpret_cast<Eight*>(to + i) = *reinterpret_cast<const Eight*>(from + i);
+  for (; i < count; ++i) to[i] = from[i];
+}
+
+/// Computes the part of the result at some positions. `tile` has what all tiles of the block share.
+void compute_tile(const Work& work, const Positions& at, const Slice& part, bool is_first, bool is_last, IndirectTile& tile) {
+  const int64_t column = part.panel * kPanel, columns = std::min(work.of.out_channels, column + part.panels * kPanel) - column;
+  const int64_t width = part.panels * kPanel, padded = (part.group * work.panels + part.panel) * kPanel;
+  const bool is_whole = columns == width, is_short = work.end.is_short();
+  const bool adds = is_last && is_short && work.end.has_residual();
+  const float* bias = work.bias && !work.scale ? work.bias + padded : nullptr;
+  alignas(64) float sums[kTileRows * 4 * kPanel], added[kTileRows * 4 * kPanel];
+  if (is_last && work.scale) tile.scale = work.scale + padded, tile.bias = work.bias + padded;
+  for (int64_t r = 0; r < at.count; ++r) {
+    float *result = at.results[r] + column, *own = sums + r * width;
+    if (!is_first && !is_whole) copy_few(result, columns, own);
+    tile.rows[r] = at.inputs[r], tile.results[r] = is_whole ? result : own;
+    tile.inits[r] = is_first ? bias : tile.results[r];
+    if (!adds) continue;
+    tile.residuals[r] = at.residuals[r] + column;
+    if (is_whole) continue;
+    copy_few(tile.residuals[r], columns, added + r * width);
+    tile.residuals[r] = added + r * width;
+  }
+  kKernels.by_size[at.count - 1][part.panels - 1](tile);
+  for (int64_t r = 0; r < at.count && !is_whole; ++r) copy_few(sums + r * width, columns, at.results[r] + column);
+  for (int64_t r = 0; r < at.count && is_last && !is_short; ++r) {
+    finish_numbers(work.end, at.residuals[r] ? at.residuals[r] + column : nullptr, columns, at.results[r] + column);
+  }
+}
+
 /// Computes the rows of a part, for one block of the weights.
 void multiply_block(const Work& work, const Block& block, const Slice& part, const float* panels, int64_t panel_step) {
-  const Convolution& of = work.of;
-  const Sweep& sweep = work.sweep;
-  const int64_t column = part.panel * kPanel, columns = std::min(of.out_channels, column + part.panels * kPanel) - column;
-  const bool is_first = block.first == 0, is_whole = columns == part.panels * kPanel;
-  const bool is_last = block.first + block.count == static_cast<int64_t>(sweep.segments.size());
-  const bool is_short = work.end.is_short(), adds = is_last && work.end.has_residual();
-  const int64_t channel = part.group * of.out_channels + column, padded = part.group * work.panels * kPanel + column;
-  const float* bias = work.bias && !work.scale ? work.bias + padded : nullptr;
+  const bool is_first = block.first == 0;
+  const bool is_last = block.first + block.count == static_cast<int64_t>(work.sweep.segments.size());
   const int64_t rows = part.end - part.begin, tiles = (rows + tile_rows<float>() - 1) / tile_rows<float>();
-  const int64_t per_image = sweep.count[0] * sweep.count[1] * sweep.count[2];
-  int64_t image = part.begin / per_image, rest = part.begin % per_image;
-  int64_t z = rest / (sweep.count[1] * sweep.count[2]), y = rest / sweep.count[2] % sweep.count[1], x = rest % sweep.count[2];
-  alignas(64) float sums[kTileRows * 4 * kPanel], added[kTileRows * 4 * kPanel];
-  const float* residuals[kTileRows] = {};
   IndirectTile tile{};
-  if (is_last && work.scale) tile.scale = work.scale + padded, tile.bias = work.bias + padded;
   tile.clamps = is_last && work.end.clamps(), tile.low = work.end.low, tile.high = work.end.high;
-  tile.segments = sweep.segments.data() + block.first, tile.count = block.count;
+  tile.segments = work.sweep.segments.data() + block.first, tile.count = block.count;
   tile.panels = panels, tile.panel_step = panel_step;
-  for (int64_t i = 0; i < tiles; ++i) {
-    const int64_t height = rows * (i + 1) / tiles - rows * i / tiles;
-    float* results[kTileRows];
-    for (int64_t r = 0; r < height; ++r) {
-      tile.rows[r] = work.input.data + part.group * of.in_channels + image * work.input.image +
-                     z * sweep.in_step[0] * work.input.steps[0] + y * sweep.in_step[1] * work.input.steps[1] +
-                     x * sweep.in_step[2] * work.input.steps[2];
-      const int64_t at[3] = {sweep.begin[0] + z * sweep.step[0], sweep.begin[1] + y * sweep.step[1],
-                             sweep.begin[2] + x * sweep.step[2]};
-      results[r] = work.result.data + channel + place_of(work.result, image, at);
-      if (adds) residuals[r] = work.end.residual.data + channel + place_of(work.end.residual, image, at);
-      if (++x == sweep.count[2]) {
-        x = 0;
-        if (++y == sweep.count[1]) {
-          y = 0;
-          if (++z == sweep.count[0]) z = 0, ++image;
-        }
-      }
-      float* own = sums + r * part.panels * kPanel;
-      if (!is_first && !is_whole) std::memcpy(own, results[r], static_cast<size_t>(columns) * sizeof(float));
-      tile.results[r] = is_whole ? results[r] : own;
-      tile.inits[r] = is_first ? bias : tile.results[r];
-      if (!adds || !is_short) continue;
-      float* other = added + r * part.panels * kPanel;
-      if (!is_whole) std::memcpy(other, residuals[r], static_cast<size_t>(columns) * sizeof(float));
-      tile.residuals[r] = is_whole ? residuals[r] : other;
+  Walk walk(work, part);
+  Positions at{};
+  for (int64_t i = 0, row = 0; i < tiles; ++i) {
+    const int64_t next_row = rows * (i + 1) / tiles;
+    for (at.count = 0; row < next_row; ++row, ++at.count, walk.next()) {
+      at.inputs[at.count] = walk.input, at.results[at.count] = walk.result, at.residuals[at.count] = walk.residual;
     }
-    kKernels.by_size[height - 1][part.panels - 1](tile);
-    for (int64_t r = 0; r < height && !is_whole; ++r) {
-      std::memcpy(results[r], sums + r * part.panels * kPanel, static_cast<size_t>(columns) * sizeof(float));
-    }
-    for (int64_t r = 0; r < height && is_last && !is_short; ++r) finish_numbers(work.end, residuals[r], columns, results[r]);
+    compute_tile(work, at, part, is_first, is_last, tile);
   }
 }
 
