@@ -175,6 +175,11 @@ extern {json.dumps(FUSED_CONVOLUTION.schema)}"""
         '%s, %r, "clamp", 0.0, 6.0, out=%y)' in text
     )
     assert "%w.packed" not in _packed(constants, FUSED.replace("SCALE", "%t"))
+    program = _program(constants, FUSED.replace("SCALE", "%s"))
+    assert (
+        "= call wrapper_ir::fused_convolution(%x, %w, %b, [1, 1], [1, 1], [1, 1], 1, %s, %r, "
+        '"clamp", 0.0, 6.0)' in print_program(run_pipeline(program, "pack-constants,unpack-constants"))
+    )
 
 
 _MM = "%x: f32[2, 4]) {{\n  %y = call aten::mm(%x, %w) : f32[2, {n}]\n  drop %x\n  return %y"

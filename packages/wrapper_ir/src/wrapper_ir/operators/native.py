@@ -43,6 +43,9 @@ PACKED_CONVOLUTION = ir.ExternDef(
 """Writes the result of `FUSED_CONVOLUTION`. The packed weight has the spatial sizes `kernel`; the weight of a
 depthwise convolution has one dimension less."""
 
+EPILOGUE = ("scale", "residual", "activation", "low", "high")
+"""Arguments of an epilogue, in order."""
+
 ACTIVATIONS = ("none", "relu", "clamp", "hardswish", "sigmoid", "silu", "gelu")
 """Activations of fused operators, by torch's names; `gelu` is the exact one."""
 

@@ -8,13 +8,18 @@ from dataclasses import dataclass
 
 from wrapper_ir import ir
 from wrapper_ir.expr import Bool, Float, Int
-from wrapper_ir.operators.native import FUSED_CONVOLUTION, PACKED_ADDMM, PACKED_ADDMM_INT8, PACKED_CONVOLUTION
+from wrapper_ir.operators.native import (
+    EPILOGUE,
+    FUSED_CONVOLUTION,
+    PACKED_ADDMM,
+    PACKED_ADDMM_INT8,
+    PACKED_CONVOLUTION,
+)
 from wrapper_ir_passes.packing.constant_views import ConstantViews, matrix_packing, without_packing
 
 _MATMULS = ("aten::addmm", "aten::addmm.out", "aten::mm", "aten::mm.out")
 _INT8_MATMULS = ("aten::_weight_int8pack_mm", "aten::_int_mm", "aten::_int_mm.out")
 _CONVOLUTIONS = ("aten::convolution", "aten::convolution.out", FUSED_CONVOLUTION.name)
-_EPILOGUE = ("scale", "residual", "activation", "low", "high")
 _LEAST_COLUMNS = ir.PANEL // 2
 """Fewer columns would more than double the bytes of a weight."""
 
@@ -129,7 +134,7 @@ def _packed_convolution(
     if not _is_row(bias, outputs) or not _is_row(args.get("scale"), outputs):
         return None
     steps = (args["stride"], args["padding"], args["dilation"])
-    epilogue = tuple(args[name] for name in _EPILOGUE if name in args)
+    epilogue = tuple(args[name] for name in EPILOGUE if name in args)
     after = (bias, kernel, outputs, *steps, groups, *epilogue)
     return PackedCall(PACKED_CONVOLUTION, constant, packing, (source,), after)
 

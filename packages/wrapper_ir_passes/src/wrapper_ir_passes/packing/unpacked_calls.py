@@ -7,7 +7,13 @@ from dataclasses import dataclass
 
 from wrapper_ir import ir
 from wrapper_ir.expr import Bool, Int
-from wrapper_ir.operators.native import PACKED_ADDMM, PACKED_ADDMM_INT8, PACKED_CONVOLUTION
+from wrapper_ir.operators.native import (
+    EPILOGUE,
+    FUSED_CONVOLUTION,
+    PACKED_ADDMM,
+    PACKED_ADDMM_INT8,
+    PACKED_CONVOLUTION,
+)
 
 MM = ir.ExternDef(schema="aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)")
 ADDMM = ir.ExternDef(
@@ -125,6 +131,12 @@ def _convolution(
     if (args["kernel"], args["out_channels"], args["groups"]) != facts:
         return None
     steps = (args["stride"], args["padding"], args["dilation"])
+    if epilogue := tuple(args[name] for name in EPILOGUE if name in args):
+        return UnpackedCall(
+            extern=FUSED_CONVOLUTION, constant=constant, weight=packing.original_type(packed),
+            before=(args["input"],), after=(args["bias"], *steps, args["groups"], *epilogue), output=output,
+            has_out=False,
+        )  # fmt: skip
     no_padding = (Int(0),) * len(kernel)
     return UnpackedCall(
         extern=CONVOLUTION, constant=constant, weight=packing.original_type(packed), before=(args["input"],),
