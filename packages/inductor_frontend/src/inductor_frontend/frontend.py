@@ -140,8 +140,7 @@ def _capture(
 
 
 def _with_debug_pass(analyses: Analyses, options: CaptureOptions) -> Analyses:
-    debug_pass = options.debug_pass
-    if debug_pass is None:
+    if (debug_pass := options.debug_pass) is None:
         return analyses
     return analyses.after(
         run_pipeline(analyses.program, (debug_pass,), verify=options.verify, analyses=analyses)

@@ -81,8 +81,7 @@ def recorded(request: LoweringRequest) -> Iterator[RecordingGraph]:
         # The caller may be tracing, and this code also reads real tensors.
         stack.enter_context(_disable_current_modes())
         inputs = without_bits(gm, request.inputs)
-        hint = lowering_hint(gm, inputs)
-        with torch_step("FE104", "Inductor cannot lower the graph", hint):
+        with torch_step("FE104", "Inductor cannot lower the graph", lowering_hint(gm, inputs)):
             view_to_reshape(gm)  # type: ignore[no-untyped-call]  # Inductor's
             fake_mode = fake_tensor_prop(gm, inputs, force_allow_non_fake_inputs=True)
             _refuse_values(gm)
@@ -155,9 +154,7 @@ def _refuse_values(gm: GraphModule) -> None:
 
 
 def _graph(request: LoweringRequest) -> RecordingGraph:
-    shape_env = request.gm.shape_env if hasattr(request.gm, "shape_env") else None
-    if shape_env is None:
-        shape_env = shape_env_from_inputs(request.inputs)
+    shape_env = getattr(request.gm, "shape_env", None) or shape_env_from_inputs(request.inputs)
     graph = RecordingGraph(
         request.gm,
         example_inputs=request.inputs,
