@@ -55,7 +55,13 @@ the convolutions of ResNet-18 on one thread (0.89). As predicted: many rows (0.9
 Not reached: MobileNetV2 (1.4, and 1.7 on two threads), and the LSTM on two threads (1.3). On two threads the machine, which others
 used at the same time, gives two figures for one side, by process: ResNet-18 took 5.0 and 7.1 ms, 0.95 and 1.25 of the best.
 The row of ResNet-18 has our library with libtorch as it was before weights of convolutions were stored channels-last; a build
-after that takes 13.9 ms on one thread (1.51), and 8.7 on two (1.58). With libtorch, 1,000 loads keep 113 MiB: the code of a closed library stays in the process."""
+after that takes 13.9 ms on one thread (1.51), and 8.7 on two (1.58). With libtorch, 1,000 loads keep 113 MiB: the code of a closed library stays in the process.
+
+int8 is behind the prediction. Its tables have one and two models only, and no side with libtorch; other processes used the machine, too.
+bfloat16 is not measured. With weights alone MiniLM takes 1.5 of OpenVINO; ours multiplies floats. In the MLP of int8 rows a kernel rounds
+them before each product, and another scales after it: 2.4 of ExecuTorch. OpenVINO's weights of the MLP are float32: its export folds
+small constants.
+The LSTM was measured before threads shared its steps: 242 us a layer became 201 on two threads, called from Python."""
 
 METHOD = """\
 Every side is a C++ process with one model (drivers in `tools/bench/native`), pinned to as many processors as it has threads. First
