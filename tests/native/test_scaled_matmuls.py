@@ -34,6 +34,12 @@ def test_scaled_products(operators: Operators, dtype: torch.dtype, is_by_row: bo
         torch.testing.assert_close(got.float(), want.float(), rtol=2e-2, atol=1e-5)
 
 
+def test_results_beyond_8_bit_floats_are_the_largest(operators: Operators) -> None:
+    a, b, scale = torch.randn(4, 16).to(SMALL), torch.randn(32, 16).to(SMALL).t(), torch.tensor(1000.0)
+    got = operators.call("aten::_scaled_mm", a, b, scale, scale)
+    torch.testing.assert_close(got.float(), torch._scaled_mm(a, b, scale, scale).float())
+
+
 def test_sums_of_products_of_three_tensors(operators: Operators) -> None:
     findings = compare_samples(operators, ["nn.functional.bilinear"], count=12)
     assert not findings.wrong

@@ -37,6 +37,7 @@ void multiply_scaled(Tensor out, const Scaled& call, const char* name) {
     if ((*call.scale_result)->dtype != kF32 || (*call.scale_result)->count != 1) fail_operator(name, "the scale of the result is not one float");
     factor = 1 / *data_of<float>(*call.scale_result);
   }
+  const float limit = call.dtype == kF8E4M3FN ? 448 : std::numeric_limits<float>::infinity();
   const Owned a = contiguous(call.a, kF32), b = contiguous(call.b, kF32);
   Owned sums = empty({rows, columns}, kF32);
   multiply_matrices(name, sums.get(), {nullptr, a.get(), b.get(), 0, 1}, 2);
@@ -47,7 +48,7 @@ void multiply_scaled(Tensor out, const Scaled& call, const char* name) {
     for (int64_t j = 0; j < columns; ++j) {
       line[j] *= scale * right[scale_b->count == 1 ? 0 : j];
       if (bias) line[j] += data_of<float>(bias.get())[j];
-      line[j] *= factor;
+      line[j] = std::clamp(line[j] * factor, -limit, limit);  // NaN stays
     }
   }
   copy_into(out, sums.get());
