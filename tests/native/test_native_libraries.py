@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import subprocess
@@ -14,6 +15,7 @@ import torch
 from torch import nn
 
 import cpp_wrapper
+import wrapper_ir_native
 from cpp_wrapper import CppOptions, EmitError, OperatorSource
 from inductor_frontend import capture
 from tests.cpp.cpp_case import artifact_of_text
@@ -120,6 +122,24 @@ FAILS = """
 
 WIR_OPERATOR(twice)(Tensor self, Tensor*) { wir::fail_dtype("mine::twice", self->dtype); }
 """
+
+
+@pytest.mark.slow
+def test_a_seed_sets_the_numbers_of_all_instruction_sets(tmp_path: Path) -> None:
+    class Sampled(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.multinomial(x, 8)
+
+    x = torch.rand(8)
+    with torch._inductor.config.patch(fallback_random=True):
+        artifact = capture(Sampled(), (x,))
+    options = CppOptions(runtime="native", cpu_isas=("avx2", "generic"), opt_level=0)
+    f = wrapper_ir_native.load(cpp_wrapper.build(artifact, tmp_path / "m.so", options))
+    for number in (1, 2):
+        torch.manual_seed(number)
+        f._model._library.wir_random_seed(ctypes.c_uint64(number))
+        for _ in range(2):
+            assert f(x.numpy()).tolist() == torch.multinomial(x, 8).tolist()
 
 
 @pytest.mark.slow
