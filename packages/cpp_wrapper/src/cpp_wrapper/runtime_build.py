@@ -22,7 +22,7 @@ NATIVE_RUNTIME = (
     *("runtime.cpp", "steps.cpp", "values.cpp", "checksum.cpp", "file.cpp", "container.cpp"),
     "packing.cpp",
     *("persistent.cpp", "convention.cpp", "numbers.cpp", "memory.cpp", "scratch.cpp", "services.cpp"),
-    *("serial.cpp", "dlpack.cpp", "interface.cpp"),
+    *("serial.cpp", "dlpack.cpp", "device_calls.cpp", "interface.cpp"),
 )
 """Files of the native runtime's unit."""
 UNIT = "library.cpp"

@@ -1,6 +1,6 @@
 // The functions of `wrapper_ir/model.h`.
-#include "dlpack.h"
 #include "file.h"
+#include "interface.h"
 
 #include <dlfcn.h>
 
@@ -24,50 +24,6 @@ void store_error(const char* text) {
 }
 
 }  // namespace wir
-
-namespace wir {
-
-/// Memory of a model's calls. One call at a time uses a part of it; no call waits for one.
-class CallMemory {
- public:
-  CallMemory() = default;
-  CallMemory(const CallMemory&) = delete;
-  ~CallMemory() {
-    for (auto& place : places_) delete place.load();
-  }
-  /// Returns an idle part, or a new one.
-  SmallMemory* take() {
-    for (auto& place : places_) {
-      if (place.load(std::memory_order_relaxed) == nullptr) continue;
-      if (SmallMemory* const found = place.exchange(nullptr)) return found;
-    }
-    return new SmallMemory;
-  }
-  void give(SmallMemory* part) {
-    for (auto& place : places_) {
-      SmallMemory* expected = nullptr;
-      if (place.compare_exchange_strong(expected, part)) return;
-    }
-    delete part;
-  }
-
- private:
-  std::atomic<SmallMemory*> places_[32] = {};
-};
-
-}  // namespace wir
-
-/// An open model.
-struct wir_model {
-  wir::CallMemory memory;
-  wir::Container container;
-  int32_t threads = 0, device = 0;
-  std::once_flag reads_metadata;
-  std::string metadata;
-
-  explicit wir_model(const wir_options& options)
-      : container(options.device), threads(options.threads), device(options.device) {}
-};
 
 namespace wir {
 namespace {
@@ -97,11 +53,6 @@ const Convention& model_convention() { return *wir_program.convention; }
 
 template <class T> void expect_array(const char* what, const T* array, size_t count) {
   if (array == nullptr && count != 0) fail_text("WIR926", {"expected ", count, " ", what, ", got a null pointer"});
-}
-
-wir_model& checked(wir_model* model) {
-  if (model == nullptr) fail("WIR926", "expected a model, got a null pointer");
-  return *model;
 }
 
 /// Borrows the model's inputs.
@@ -323,42 +274,6 @@ int32_t extract_constant(wir_model* model, const char* name, uint32_t flags, DLM
     *value = nullptr;
     Handles copied(1, open.container.extract(name, (flags & WIR_INACTIVE) != 0));
     *value = lend(copied[0]);
-  });
-}
-
-// --- devices
-
-int32_t use_stream(void* stream) {
-  return guarded([&] {
-    if (wir_program.gpu != nullptr) require_device_memory().use_stream(stream);
-  });
-}
-
-int32_t synchronize(wir_model* model) {
-  return guarded([&] {
-    const int32_t device = checked(model).device;
-    if (wir_program.gpu != nullptr) require_device_memory().synchronize(device);
-  });
-}
-
-int32_t copy_to(wir_model* model, DLDeviceType device, const DLTensor* source, DLManagedTensorVersioned** copy) {
-  return guarded([&] {
-    wir_model& open = checked(model);
-    if (copy == nullptr) fail("WIR926", "expected a place for a tensor, got a null pointer");
-    *copy = nullptr;
-    if (device != kDLCPU && (device != kDLCUDA || wir_program.gpu == nullptr)) {
-      fail_text("WIR926", {"the model has no device of DLPack type ", static_cast<int64_t>(device)});
-    }
-    const Owned from(borrow(source, {"WIR926", "tensor", "source", 0, "a tensor"}));
-    Owned made;
-    if (device == kDLCPU) {
-      made.reset(new_tensor(from->rank, from->sizes(), nullptr, from->dtype));
-    } else {
-      made.reset(require_device_memory().allocate(from->rank, from->sizes(), nullptr, from->dtype, open.device));
-    }
-    copy_into(made.get(), from.get());
-    Tensor owned = made.release();
-    *copy = lend(owned);
   });
 }
 
