@@ -19,7 +19,7 @@ NUMBERS = (*FLOATS, torch.int64, torch.int32, torch.uint8, torch.int8, torch.boo
 
 @pytest.fixture(scope="module")
 def operators(tmp_path_factory: pytest.TempPathFactory) -> Operators:
-    families = ("uniques", "segments", "indexing", "reductions")
+    families = ("uniques", "segments", "indexing", "reductions", "bags")
     return build_operators(families, str(tmp_path_factory.mktemp("uniques")))
 
 

@@ -164,20 +164,6 @@ void fill_unset(Tensor tensor, Tensor mask, double fill, const char* name) {
   });
 }
 
-/// Scales a row so that its norm is at most `limit`.
-template <class T> void limit_norm(T* row, int64_t count, int64_t step, double limit, double p) {
-  using Wide = std::conditional_t<is_small_float<T>, float, T>;
-  double sum = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const double size = std::fabs(converted<double>(row[i * step]));
-    sum = std::isinf(p) ? std::max(sum, size) : sum + (p == 0 ? size != 0 : std::pow(size, p));
-  }
-  const auto norm = converted<Wide>(converted<T>(std::isinf(p) || p == 0 ? sum : std::pow(sum, 1 / p)));
-  if (!(norm > limit)) return;
-  const auto scale = converted<Wide>(converted<T>(limit / (static_cast<double>(norm) + 1e-7)));
-  for (int64_t i = 0; i < count; ++i) row[i * step] = converted<T>(converted<Wide>(row[i * step]) * scale);
-}
-
 }  // namespace
 }  // namespace wir
 
@@ -314,25 +300,6 @@ WIR_OPERATOR(_unsafe_masked_index_put_accumulate)(Tensor self, Tensor mask, cons
   fill_unset(set.get(), mask, 0, kName);
   Owned made = clone_like(self);
   write_indexed(made.get(), limited.data(), indices_len_, set.get(), true, kName);
-  *ret0 = made.release();
-  return 0;
-}
-
-WIR_OPERATOR(embedding_renorm)(Tensor self, Tensor indices, double max_norm, double norm_type, Tensor* ret0) {
-  constexpr const char* kName = "aten::embedding_renorm";
-  if (self->rank != 2) fail_operator(kName, "the weight does not have two dimensions");
-  require_indices(indices, kName);
-  const Owned rows = contiguous(indices, kI64);
-  std::vector<int64_t> numbers(data_of<int64_t>(rows.get()), data_of<int64_t>(rows.get()) + rows->count);
-  std::sort(numbers.begin(), numbers.end());
-  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
-  Owned made = clone_like(self);
-  floats(self->dtype, kName, [&]<class T>() {
-    for (const int64_t row : numbers) {
-      if (row < 0 || row >= self->sizes()[0]) fail_index(kName, row, self->sizes()[0]);
-      limit_norm(data_of<T>(made.get()) + row * made->strides()[0], made->sizes()[1], made->strides()[1], max_norm, norm_type);
-    }
-  });
   *ret0 = made.release();
   return 0;
 }
