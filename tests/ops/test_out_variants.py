@@ -37,14 +37,14 @@ def test_native_variants_are_operators_of_torch_and_of_the_native_runtime(name: 
     declared = out_variant(ir.ExternDef(schema=_schema(name)), NATIVE_VARIANTS)
     assert declared is not None
     assert declared.name == NATIVE_VARIANTS[name]
-    for schema in (ir.parse_schema(_schema(declared.name)), native_operators()[declared.name].schema):
+    for schema in (ir.parse_schema(_schema(declared.name)), native_operators().host[declared.name].schema):
         assert _arguments(ir.parse_schema(declared.schema)) == _arguments(schema)
 
 
 def test_native_operators_of_passes_are_in_the_native_runtime() -> None:
     for extern in NATIVE_OPERATORS:
         assert _arguments(ir.parse_schema(extern.schema)) == _arguments(
-            native_operators()[extern.name].schema
+            native_operators().host[extern.name].schema
         )
 
 
