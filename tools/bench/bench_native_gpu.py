@@ -3,11 +3,13 @@
 Usage: `python -m tools.bench.bench_native_gpu [--write] [--rounds N] [MODEL...]`. Prints the times of calls, until a call has
 finished, and of a process from its start to its first result; `--write` writes `docs/benchmarks/native_gpu.md`, prediction
 first. The native side has attention as a kernel of the program, the one over libtorch torch's own (flash or memory-efficient),
-each CUDA graphs and planned memory. Sides alternate.
+each CUDA graphs and planned memory. Sides alternate. "libtorch, kernel" is the native side's program over libtorch; "native,
+templates" has matmuls as Triton templates, untuned, and loads no cuBLAS.
 """
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
@@ -24,7 +26,8 @@ import cpp_wrapper
 import wrapper_ir_native
 from cpp_wrapper import CppOptions
 from cpp_wrapper._compat import torch_library_dir
-from inductor_frontend import capture
+from inductor_frontend import CaptureOptions, capture
+from tools.bench.bench_wrapper import one_instance
 from tools.bench.gpu_calls import Model, call_seconds
 from tools.bench.native.gpu_models import MODELS, Case
 from tools.bench.pages import command_line, page, publish, table
@@ -39,25 +42,31 @@ attention leave the host's path: 0.9. A process starts without opening libtorch 
 alone: 0.25."""
 OUTCOME = ""
 _GRAPHS = "cuda-graphs{own_memory=true},plan-memory"
-_LIBTORCH, _NATIVE, _WHOLE = "libtorch", "native", "native kernels over libtorch"
+_LIBTORCH, _NATIVE, _TEMPLATES, _WHOLE = "libtorch", "native", "native, templates", "libtorch, kernel"
+_NATIVE_SIDES = (_NATIVE, _TEMPLATES, _WHOLE)
 _FOLDER = Path(__file__).parent / "native"
 
 
 def _artifacts(case: Case) -> Mapping[str, Artifact]:
     model, args = case
     kernels = run_on_artifact(capture(model, args), f"attention-kernels,{_GRAPHS}")
+    options = CaptureOptions(matmuls="templates")
+    templates = run_on_artifact(
+        one_instance(capture(model, args, options=options)), f"attention-kernels,{_GRAPHS}"
+    )
     # torch's dispatcher in C++ cannot return what cuDNN's attention does
     with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]):
         today = run_on_artifact(capture(model, args), _GRAPHS)
-    return {_LIBTORCH: today, _NATIVE: kernels, _WHOLE: kernels}
+    return {_LIBTORCH: today, _NATIVE: kernels, _TEMPLATES: templates, _WHOLE: kernels}
 
 
 def _build(case: Case, folder: Path) -> Mapping[str, Path]:
     made = {}
     for side, artifact in _artifacts(case).items():
-        options = CppOptions(runtime="native") if side == _NATIVE else CppOptions(persistent_buffers=True)
-        suffix = "so" if side == _NATIVE else "pt2"
-        made[side] = cpp_wrapper.build(artifact, folder / f"{side.replace(' ', '_')}.{suffix}", options)
+        is_native = side.startswith("native")
+        options = CppOptions(runtime="native") if is_native else CppOptions(persistent_buffers=True)
+        file = f"{side.replace(', ', '_')}.{'so' if is_native else 'pt2'}"
+        made[side] = cpp_wrapper.build(artifact, folder / file, options)
     return made
 
 
@@ -82,7 +91,7 @@ def _calls(case: Case, paths: Mapping[str, Path], rounds: int) -> list[str]:
     }
     seconds = alternate(timers, rounds)
     cells = [f"{min(seconds[side]) * 1e6:.0f}" for side in sides]
-    return [*cells, *(f"{median_ratio(seconds[side], seconds[_LIBTORCH]):.2f}" for side in (_NATIVE, _WHOLE))]
+    return [*cells, *(f"{median_ratio(seconds[side], seconds[_LIBTORCH]):.2f}" for side in _NATIVE_SIDES)]
 
 
 # --- start
@@ -103,10 +112,8 @@ def _start(paths: Mapping[str, Path], tokens: int, folder: Path, rounds: int) ->
     runner = Path(cpp_wrapper.__file__).parent / "cmake" / "include"
     cuda = ("-Wl,--no-as-needed", "-ltorch_cuda", "-Wl,--as-needed", "-Wl,--allow-shlib-undefined")
     flags = (f"-I{runner}", f"-L{libraries}", f"-Wl,-rpath,{libraries}", *cuda, "-ltorch_cpu", "-lc10")
-    programs = {
-        _NATIVE: _compile("gpu_native", folder, f"-I{wrapper_ir_native.include_path()}"),
-        _LIBTORCH: _compile("gpu_libtorch", folder, *flags),
-    }
+    native = _compile("gpu_native", folder, f"-I{wrapper_ir_native.include_path()}")
+    programs = {_LIBTORCH: _compile("gpu_libtorch", folder, *flags), _NATIVE: native, _TEMPLATES: native}
 
     def seconds(side: str) -> float:
         begin = time.perf_counter()
@@ -117,8 +124,26 @@ def _start(paths: Mapping[str, Path], tokens: int, folder: Path, rounds: int) ->
         return time.perf_counter() - begin
 
     times = alternate({side: partial(seconds, side) for side in programs}, rounds)
-    cells = [f"{statistics.median(times[side]):.2f}" for side in (_LIBTORCH, _NATIVE)]
-    return [*cells, f"{median_ratio(times[_NATIVE], times[_LIBTORCH]):.2f}"]
+    cells = [f"{statistics.median(times[side]):.2f}" for side in programs]
+    sides = (_NATIVE, _TEMPLATES)
+    for side in sides:
+        words = [str(programs[side]), str(paths[side]), str(tokens)]
+        done = subprocess.run(words, capture_output=True, text=True, env={**os.environ, "TIMES": "1"})
+        print(f"  {side}: {' | '.join(done.stderr.split(chr(10)))}", flush=True)
+    return [*cells, *(f"{median_ratio(times[side], times[_LIBTORCH]):.2f}" for side in sides)]
+
+
+def _floor(folder: Path) -> str:
+    """The seconds of parts that the driver and cuBLASLt need in each process, the best of a few."""
+    program = _compile("gpu_floor", folder)
+    runs = [
+        subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout for _ in range(5)
+    ]
+    parts: dict[str, list[float]] = {}
+    for line in "".join(runs).splitlines():
+        name, seconds = line.split()
+        parts.setdefault(name, []).append(float(seconds))
+    return ", ".join(f"{name} {min(seconds):.3f}" for name, seconds in parts.items())
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -142,18 +167,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         del case
         torch.cuda.empty_cache()
     device = torch.cuda.get_device_name()
-    heads = [
-        "model, bfloat16",
-        "libtorch, us",
-        "native, us",
-        "libtorch with the kernel, us",
-        "native / libtorch",
-        "with the kernel / libtorch",
-    ]
-    text = table(heads, calls)
+    sides = (_LIBTORCH, *_NATIVE_SIDES)
+    heads = [*(f"{side}, us" for side in sides), *(f"{side} / {_LIBTORCH}" for side in _NATIVE_SIDES)]
+    text = table(["model, bfloat16", *heads], calls)
     if starts:
         text += "\n\nA process until its first result, each a C++ program, seconds:\n\n"
-        text += table(["model", "libtorch", "native", "native / libtorch"], starts)
+        native = (_NATIVE, _TEMPLATES)
+        text += table(["model", _LIBTORCH, *native, *(f"{side} / {_LIBTORCH}" for side in native)], starts)
+        with tempfile.TemporaryDirectory() as folder_text:
+            text += f"\n\nA process that only opens the driver and cuBLASLt, seconds: {_floor(Path(folder_text))}."
     command = " ".join(["python -m tools.bench.bench_native_gpu --write", *options.models])
     publish(
         "native_gpu",
