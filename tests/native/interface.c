@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
   failures += refused(api->open(NULL, NULL), "WIR926");
   failures += refused(api->update_constants(model, NULL, inputs, 1, 0), "WIR926");
   failures += refused(api->extract_constant(model, "nothing", 0, results), "CPP530");
-  wir_options options = {0, 0, 0, NULL, 0, 0, NULL};
+  wir_options options = {0, 0, 0, NULL, 0, 0, NULL, 0};
   wir_model* other = NULL;
   failures += refused(api->open(&options, &other), "WIR926");
   options.size = sizeof options;

@@ -196,7 +196,9 @@ def _function(name: str) -> Function:
 
 
 def _repeater(device: ir.Device) -> OperatorRepeater | None:
-    """Returns the repeater of the runtime of Triton kernels, if it supports the device."""
+    """Returns the repeater of the runtime of Triton kernels, if it and torch support the device."""
+    if device.type == "cuda" and not torch.backends.cuda.is_built():
+        return None
     runtime = triton_runtime()
     return runtime.operator_repeater(device) if isinstance(runtime, RepeatingRuntime) else None
 

@@ -127,7 +127,7 @@ struct DeviceMemory {
   void (*synchronize)(int32_t gpu);
 };
 /// Only libraries for a device define it.
-extern const DeviceMemory device_memory __attribute__((weak));
+extern const DeviceMemory device_memory __attribute__((weak, visibility("hidden")));
 /// Fails with WIR927: the library has no code for tensors on a device.
 const DeviceMemory& require_device_memory();
 /// Returns `dim` counted from the front. Fails with the operator's name if it is out of range; a scalar has one dimension.

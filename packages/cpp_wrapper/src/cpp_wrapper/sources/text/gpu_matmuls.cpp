@@ -105,6 +105,9 @@ bool read_batch(Tensor tensor, Batch& made, bool may_be_row = false) {
   if (rank > 3 || rank < (may_be_row ? 1 : 2)) return false;
   const bool is_row = rank == 1;
   made.matrix = {data(tensor), is_row ? 1 : sizes[rank - 2], sizes[rank - 1], is_row ? 0 : strides[rank - 2], strides[rank - 1]};
+  Matrix& own = made.matrix;  // the stride of one row or one column may be any number
+  if (own.rows == 1 && own.column_stride == 1) own.row_stride = std::max<int64_t>(1, own.columns);
+  if (own.columns == 1 && own.row_stride == 1) own.column_stride = std::max<int64_t>(1, own.rows);
   if (rank == 3) made.count = sizes[0], made.step = strides[0];
   return true;
 }

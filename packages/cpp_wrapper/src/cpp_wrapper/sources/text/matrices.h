@@ -10,11 +10,9 @@ template <class T> struct MatrixOf {
   int64_t rows, columns, row_stride, column_stride;
   MatrixOf transposed() const { return {data, columns, rows, column_stride, row_stride}; }
   /// Whether columns are contiguous, as in BLAS.
-  bool is_by_columns(int64_t least) const {
-    return row_stride == 1 && (columns == 1 || column_stride >= std::max<int64_t>(1, least));
-  }
+  bool is_by_columns(int64_t least) const { return row_stride == 1 && column_stride >= std::max<int64_t>(1, least); }
   /// Whether BLAS can write it without a transposition.
-  bool is_written() const { return is_by_columns(rows); }
+  bool is_written() const { return row_stride == 1 && (columns == 1 || is_by_columns(rows)); }
 };
 
 /// A factor for BLAS, transposed or not.
