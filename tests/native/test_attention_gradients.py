@@ -9,7 +9,7 @@ from torch import Tensor
 from tests.native.database_calls import assert_same_tensor
 from tests.native.operator_library import NativeError, Operators, build_operators
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.conformance
 NAME = "aten::_scaled_dot_product_flash_attention_for_cpu_backward"
 FORWARD = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
 BACKWARD = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward

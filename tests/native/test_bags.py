@@ -11,7 +11,7 @@ from torch import Tensor
 from tests.native.database_calls import CompareCalls, Findings
 from tests.native.operator_library import NativeError, Operators, build_operators
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.conformance
 INDICES = torch.tensor([1, 2, 4, 5, 4, 3])
 SUM, MAX = 0, 2
 

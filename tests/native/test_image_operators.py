@@ -11,7 +11,7 @@ from torch import Tensor
 from tests.native.database_calls import CompareCalls, Findings, assert_same_tensor
 from tests.native.operator_library import NativeError, Operators, build_operators
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.conformance
 FAMILIES = ("pooling", "max_pooling", "upsampling", "grid_samplers")
 LAST = {1: torch.contiguous_format, 2: torch.channels_last, 3: torch.channels_last_3d}
 CASES = [(2, torch.float32), (2, torch.float64), (3, torch.float32), (3, torch.float64)]

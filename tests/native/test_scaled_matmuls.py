@@ -8,7 +8,7 @@ import torch
 from tests.native.database_calls import compare_samples
 from tests.native.operator_library import NativeError, Operators, build_operators
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.conformance
 SMALL = torch.float8_e4m3fn
 
 

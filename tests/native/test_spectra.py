@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tests.native.operator_library import NativeError, Operators, build_operators
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.conformance
 
 DTYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 SHAPES = ((4, 3), (3, 4), (5, 5), (2, 4, 3), (2, 0, 6, 3), (0, 3), (3, 0), (1, 7), (20, 12), (2, 3, 3))

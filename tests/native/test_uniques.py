@@ -11,7 +11,7 @@ from torch import Tensor
 from tests.native.database_calls import assert_same_tensor
 from tests.native.operator_library import NativeError, Operators, build_operators
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.conformance
 
 FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 NUMBERS = (*FLOATS, torch.int64, torch.int32, torch.uint8, torch.int8, torch.bool)
