@@ -47,12 +47,18 @@ class CaseId:
 class Call:
     """An operator as a function of its tensor inputs.
 
-    `tolerances` are (rtol, atol), None for assert_close's own.
+    `tolerances` are (rtol, atol), None for assert_close's own. `has_vectors`: results are vectors of a
+    decomposition, each unique up to its sign or phase.
     """
 
     function: Callable[..., Any]  # Any: an operator's results are its own
     inputs: tuple[Tensor, ...]
     tolerances: tuple[float, float] | None
+    has_vectors: bool = False
+
+
+_VECTORS = ("linalg.eigh", "linalg.svd", "pca_lowrank", "svd", "svd_lowrank")
+"""Operators that return singular vectors or eigenvectors."""
 
 
 def op_table() -> OpTable:
@@ -123,7 +129,7 @@ def load_call(case: CaseId, table: OpTable, device: str = "cpu") -> Call:
         first, args, kwargs = pytree.tree_unflatten(filled, spec)
         return op.op(first, *args, **kwargs)
 
-    return Call(function, tuple(leaves[i].detach() for i in places), tolerances_of(op, dtype, device))
+    return Call(function, tuple(leaves[i].detach() for i in places), tolerances_of(op, dtype, device), _name(op) in _VECTORS)
 
 
 def _sample(op: Any, dtype: torch.dtype, case: CaseId, device: str) -> Any:
