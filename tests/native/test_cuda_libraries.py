@@ -237,10 +237,11 @@ def test_models_give_their_memory_back(gpu: FakeDevice, folder: Path) -> None:
     path = folder / "kept.so"
     if not path.exists():
         pytest.skip("built by the test before this one")
-    before = gpu.driver.fake_allocations()
+    before, trims = gpu.driver.fake_allocations(), gpu.driver.fake_trims()
     for _ in range(3):
         wrapper_ir_native.load(path)(OnDevice(_floats(1024)))
     assert gpu.driver.fake_allocations() == before
+    assert gpu.driver.fake_trims() >= trims + 3
 
 
 def test_devices_without_pools_allocate_at_once(

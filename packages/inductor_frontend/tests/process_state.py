@@ -130,6 +130,14 @@ EVERYTHING = (
 )
 
 
+def _difference(before: object, after: object) -> str:
+    """Text of two values; of two mappings only the entries that differ."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        names = [name for name in {**before, **after} if before.get(name) != after.get(name)]
+        before, after = ({name: values.get(name) for name in names} for values in (before, after))
+    return f"{before!r:.300} -> {after!r:.300}"
+
+
 @contextmanager
 def unchanged(*parts: Callable[[], State]) -> Iterator[None]:
     """The block changes nothing of these parts, all by default."""
@@ -142,6 +150,6 @@ def unchanged(*parts: Callable[[], State]) -> Iterator[None]:
     after = state()
     keys = sorted({*before, *after})
     changed = [
-        f"{k}: {before.get(k)!r:.300} -> {after.get(k)!r:.300}" for k in keys if before.get(k) != after.get(k)
+        f"{k}: {_difference(before.get(k), after.get(k))}" for k in keys if before.get(k) != after.get(k)
     ]
     assert not changed, "\n".join(changed)

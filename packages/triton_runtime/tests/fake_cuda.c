@@ -263,6 +263,12 @@ EXPORT int cuMemPoolCreate(void** pool, const void* facts) {
 EXPORT int cuMemPoolSetAttribute(void* pool, int attribute, void* value) {
   return pool == NULL || attribute != 4 || *(uint64_t*)value != UINT64_MAX;
 }
+static int trims;
+EXPORT int fake_trims(void) { return trims; }
+EXPORT int cuMemPoolTrimTo(void* pool, size_t kept) {
+  ++trims;
+  return pool == NULL || kept != 0;
+}
 EXPORT int cuMemAlloc_v2(uint64_t* made, size_t nbytes) {
   MAY_FAIL;
   if (depth == 0) return 201;

@@ -15,6 +15,7 @@ from torch._dynamo.convert_frame import compile_lock
 from torch._dynamo.utils import preserve_rng_state
 from torch._functorch import config as functorch_config
 from torch._inductor import config as inductor_config
+from torch._inductor import virtualized
 from torch._ops import _pop_mode_from_pre_dispatch, mode_stack_state_for_pre_dispatch
 from torch.fx.experimental import _config as symbolic_config
 from torch.fx.experimental.symbolic_shapes import statically_known_true
@@ -135,14 +136,17 @@ def _view_strides(plain: Callable[..., object], *layouts: object, size_oblivious
 def _restored_modes() -> Iterator[None]:
     """Restores torch's stacks of dispatch modes, even if an interrupt hits the exit of a mode.
 
-    Otherwise, all later traces of the process would pass through the remaining mode.
+    Otherwise, all later traces of the process would pass through the remaining mode. Inductor's handlers are
+    restored, too: it sets one before its `with` statement begins, so an interrupt in between would leave it.
     """
-    before = _get_current_dispatch_mode_stack()
+    before, handlers = _get_current_dispatch_mode_stack(), vars(virtualized.threadlocal)
     pre_dispatch = mode_stack_state_for_pre_dispatch()  # type: ignore[no-untyped-call]  # torch's
-    count = pre_dispatch.count()
+    count, set_before = pre_dispatch.count(), dict(handlers)
     try:
         yield
     finally:
+        handlers.clear()
+        handlers.update(set_before)
         while pre_dispatch.count() > count:
             _pop_mode_from_pre_dispatch()  # type: ignore[no-untyped-call]  # torch's
         after = _get_current_dispatch_mode_stack()
@@ -163,16 +167,13 @@ def capture_session(options: CaptureOptions) -> Iterator[None]:
     with ExitStack() as stack:
         stack.enter_context(compile_lock)
         stack.enter_context(_restored_modes())
-        inductor = known_options(inductor_patches(options), inductor_config)
-        stack.enter_context(inductor_config.patch(inductor))
-        functorch = known_options(functorch_patches(), functorch_config)
-        stack.enter_context(functorch_config.patch(functorch))
-        hints = partialmethod(_stride_hints, STRIDE_HINTS.own())
+        stack.enter_context(inductor_config.patch(known_options(inductor_patches(options), inductor_config)))
+        stack.enter_context(functorch_config.patch(known_options(functorch_patches(), functorch_config)))
         stack.enter_context(
             replaced(
                 TUNING_KEY.by(triton_hash_with_backend=lambda: ""),
                 INDEX_VALUES.by(_eval_evalf=_evaluated),
-                STRIDE_HINTS.by(stride_hints=hints),
+                STRIDE_HINTS.by(stride_hints=partialmethod(_stride_hints, STRIDE_HINTS.own())),
                 VIEW_STRIDES.by(_compute_stride=partial(_view_strides, VIEW_STRIDES.own())),
                 CLAMPED_SIZES.by(evaluate_min=_smaller, evaluate_max=_larger),
                 OVERLAPS.by(compute_overlapping_tensors=partial(_overlapping, OVERLAPS.own())),

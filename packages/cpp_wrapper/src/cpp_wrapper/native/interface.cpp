@@ -313,7 +313,9 @@ int32_t open_model(const wir_options* options, wir_model** model) {
 void close_model(wir_model* model) {
   if (model == nullptr) return;
   guarded([&] { delete model; });
-  if (open_models.fetch_sub(1) == 1) free_scratch();
+  if (open_models.fetch_sub(1) != 1) return;
+  free_scratch();
+  if (wir_program.gpu != nullptr) guarded([] { require_device_memory().trim(); });
 }
 
 const wir_description* description() { return &wir_model_description; }

@@ -125,6 +125,8 @@ struct DeviceMemory {
   void (*use_stream)(void* stream);
   /// Waits for the work of that stream on a device.
   void (*synchronize)(int32_t gpu);
+  /// Returns memory that no tensor uses to the devices.
+  void (*trim)();
 };
 /// Only libraries for a device define it.
 extern const DeviceMemory device_memory __attribute__((weak, visibility("hidden")));

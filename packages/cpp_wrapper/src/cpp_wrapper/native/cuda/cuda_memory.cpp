@@ -36,8 +36,9 @@ void open_place(Place& place, int32_t gpu) {
   check(api.MemPoolSetAttribute(place.pool, kReleaseThreshold, &keeps_all), "make a pool of memory");
 }
 
+Place places[kMaxDevices];
+
 Place& place_of(int32_t gpu) {
-  static Place places[kMaxDevices];
   if (gpu < 0 || gpu >= kMaxDevices) fail_text("CPP591", {"there is no device ", gpu});
   Place& found = places[gpu];
   std::call_once(found.opens, open_place, found, gpu);
@@ -224,6 +225,12 @@ void zero_on_device(Tensor tensor) {
   copy_on_device(tensor, zero.get());
 }
 
+void trim_pools() {
+  for (const Place& place : places) {
+    if (place.pool != nullptr) driver().MemPoolTrimTo(place.pool, 0);
+  }
+}
+
 void synchronize_device(int32_t gpu) {
   const DeviceContext context(gpu);
   synchronize();
@@ -232,7 +239,7 @@ void synchronize_device(int32_t gpu) {
 }  // namespace
 
 const DeviceMemory device_memory = {allocate_on, allocate_pinned, copy_with_device, zero_on_device, move_storage, free_device,
-                                    [](void* stream) { current_device.stream = stream; }, synchronize_device};
+                                    [](void* stream) { current_device.stream = stream; }, synchronize_device, trim_pools};
 
 }  // namespace wir
 

@@ -16,7 +16,7 @@ constexpr const char* kNames[] = {
     "cuModuleGetFunction", "cuFuncSetAttribute", "cuFuncSetCacheConfig", "cuLaunchKernel", "cuLaunchKernelEx",
     "cuStreamCreate", "cuStreamDestroy_v2", "cuStreamIsCapturing", "cuStreamBeginCapture_v2",
     "cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphLaunch", "cuGraphExecDestroy", "cuGraphDestroy", "cuMemcpyDtoDAsync_v2",
-    "cuMemcpyAsync", "cuMemsetD8Async", "cuMemPoolCreate", "cuMemPoolSetAttribute", "cuMemAllocFromPoolAsync", "cuMemFreeAsync",
+    "cuMemcpyAsync", "cuMemsetD8Async", "cuMemPoolCreate", "cuMemPoolSetAttribute", "cuMemPoolTrimTo", "cuMemAllocFromPoolAsync", "cuMemFreeAsync",
     "cuMemAlloc_v2", "cuMemFree_v2", "cuMemHostAlloc", "cuMemFreeHost", "cuStreamSynchronize",
     "cuStreamWaitEvent", "cuEventCreate", "cuEventRecord", "cuEventSynchronize",
     "cuEventDestroy_v2", "cuDriverGetVersion", "cuTensorMapEncodeTiled"};

@@ -70,6 +70,7 @@ struct Driver {
   int (*MemsetD8Async)(uint64_t, unsigned char, size_t, void*);
   int (*MemPoolCreate)(void**, const PoolFacts*);
   int (*MemPoolSetAttribute)(void*, int, void*);
+  int (*MemPoolTrimTo)(void*, size_t);
   int (*MemAllocFromPoolAsync)(uint64_t*, size_t, void*, void*);
   int (*MemFreeAsync)(uint64_t, void*);
   int (*MemAlloc)(uint64_t*, size_t);
