@@ -25,6 +25,6 @@ def test_quantized_libraries(name: str, tmp_path: Path) -> None:
         library = build_native(artifact, folder)
         tolerance = 0.02 if name == "bfloat16" else 1e-5
         with torch.no_grad():
-            for rows in (2, 7, 30):
+            for rows in (7,) if name == "static" else (2, 7, 30):  # its batch is not dynamic
                 args = (x.repeat(5, 1)[:rows].contiguous(),)
                 assert_same(library(args)[0], model(*args), rtol=tolerance, atol=tolerance)

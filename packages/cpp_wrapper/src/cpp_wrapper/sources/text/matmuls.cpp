@@ -1,6 +1,7 @@
 // Matmuls of float32 on a CPU: small ones call BLAS as torch does, without torch's overhead.
 #include "container.h"
 #include "matrices.h"
+#include "platform.h"
 
 #include <climits>
 #include <cstring>
