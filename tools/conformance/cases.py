@@ -129,7 +129,12 @@ def load_call(case: CaseId, table: OpTable, device: str = "cpu") -> Call:
         first, args, kwargs = pytree.tree_unflatten(filled, spec)
         return op.op(first, *args, **kwargs)
 
-    return Call(function, tuple(leaves[i].detach() for i in places), tolerances_of(op, dtype, device), _name(op) in _VECTORS)
+    return Call(
+        function,
+        tuple(leaves[i].detach() for i in places),
+        tolerances_of(op, dtype, device),
+        _name(op) in _VECTORS,
+    )
 
 
 def _sample(op: Any, dtype: torch.dtype, case: CaseId, device: str) -> Any:
