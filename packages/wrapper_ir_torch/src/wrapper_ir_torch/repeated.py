@@ -197,7 +197,7 @@ def _function(name: str) -> Function:
 
 def _repeater(device: ir.Device) -> OperatorRepeater | None:
     """Returns the repeater of the runtime of Triton kernels, if it and torch support the device."""
-    if device.type == "cuda" and not torch.backends.cuda.is_built():
+    if device.type == "cuda" and not hasattr(torch._C, "_cuda_getCurrentRawStream"):
         return None
     runtime = triton_runtime()
     return runtime.operator_repeater(device) if isinstance(runtime, RepeatingRuntime) else None
