@@ -96,7 +96,7 @@ def test_results_are_exported_without_a_copy(gpu: FakeDevice, mixed: NativeProgr
     before = gpu.driver.fake_allocations()
     gpu.log()
     for versions in ({}, {"max_version": (1, 0)}):
-        y.__dlpack__(**versions, stream=1)  # freed by the capsule: nobody reads it
+        y.__dlpack__(**versions, stream=1)  # the capsule frees it unread
     assert gpu.log() == []
     y.__dlpack__(stream=0x99)
     assert gpu.log() == ["synchronize_stream"]

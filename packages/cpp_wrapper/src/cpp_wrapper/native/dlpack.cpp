@@ -125,17 +125,6 @@ void end_user(Storage* storage) {
   delete_storage(storage);
 }
 
-bool has_layout(Tensor tensor, int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype) {
-  if (tensor->rank != rank || tensor->dtype != dtype) return false;
-  int64_t running = 1;
-  for (int64_t i = rank - 1; i >= 0; --i) {
-    if (tensor->sizes()[i] != sizes[i]) return false;
-    if (sizes[i] != 1 && tensor->strides()[i] != (strides != nullptr ? strides[i] : running)) return false;
-    running *= sizes[i];
-  }
-  return true;
-}
-
 }  // namespace
 
 Targets::Targets(const SmallList<Tensor>& tensors) {

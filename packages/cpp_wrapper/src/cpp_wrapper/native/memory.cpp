@@ -200,6 +200,17 @@ bool is_contiguous(Tensor tensor) {
   return true;
 }
 
+bool has_layout(Tensor tensor, int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype) {
+  if (tensor->rank != rank || tensor->dtype != dtype) return false;
+  int64_t running = 1;
+  for (int64_t i = rank - 1; i >= 0; --i) {
+    if (tensor->sizes()[i] != sizes[i]) return false;
+    if (sizes[i] != 1 && tensor->strides()[i] != (strides != nullptr ? strides[i] : running)) return false;
+    running *= sizes[i];
+  }
+  return true;
+}
+
 Owned contiguous(Tensor tensor) { return contiguous(tensor, tensor->dtype); }
 
 Owned contiguous(Tensor tensor, int32_t dtype) {
@@ -345,12 +356,6 @@ void run_copy(const StridedCopy& loops, Tensor target, Tensor source, unsigned c
   }
 }
 
-bool is_same_layout(Tensor first, Tensor second) {
-  return first->data() == second->data() && first->rank == second->rank && first->dtype == second->dtype &&
-         std::equal(first->sizes(), first->sizes() + first->rank, second->sizes()) &&
-         std::equal(first->strides(), first->strides() + first->rank, second->strides());
-}
-
 }  // namespace
 
 int64_t extent_bytes(Tensor tensor) {
@@ -370,7 +375,9 @@ void copy_into(Tensor target, Tensor source, bool may_return_early) {
     fail_text("WIR927", {"copy_ failed: tensors have at most ", kMaxRank, " dimensions"});
   }
   const StridedCopy loops = strided_copy(target, source);
-  if (target->count == 0 || is_same_layout(target, source)) return;
+  const bool is_itself = target->data() == source->data() &&
+                         has_layout(target, source->rank, source->sizes(), source->strides(), source->dtype);
+  if (target->count == 0 || is_itself) return;
   if (!may_overlap(target, source)) return run_copy(loops, target, source, target->data(), source->data());
   Owned apart(new_tensor(source->rank, source->sizes(), nullptr, source->dtype));
   run_copy(strided_copy(apart.get(), source), apart.get(), source, apart->data(), source->data());

@@ -86,6 +86,8 @@ Tensor clone_with_strides(Tensor source);
 void copy_into(Tensor target, Tensor source, bool may_return_early = false);
 void fill_zero(Tensor tensor);
 bool is_contiguous(Tensor tensor);
+/// Returns whether a tensor has this layout. Strides of dimensions of size 1 do not count; null strides: contiguous.
+bool has_layout(Tensor tensor, int64_t rank, const int64_t* sizes, const int64_t* strides, int32_t dtype);
 /// Returns the tensor itself (another handle) if it is contiguous, otherwise a contiguous copy.
 Owned contiguous(Tensor tensor);
 /// As above, converted to `dtype`.

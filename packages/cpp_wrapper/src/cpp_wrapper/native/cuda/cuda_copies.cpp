@@ -1,6 +1,5 @@
 // Copies of elements of any strides on a device, by a kernel in PTX, which the driver compiles for its device.
 #include <algorithm>
-#include <atomic>
 #include <mutex>
 
 #include "cuda_memory.h"
@@ -10,7 +9,6 @@ namespace wir {
 namespace {
 
 constexpr int kDims = 8, kThreads = 256, kMaxBlocks = 1 << 20;
-constexpr int32_t kMaxDevices = 64;
 
 /// The parameters after the addresses of target and source: the number of elements, then sizes, the innermost dimension
 /// first, and strides in bytes. Unused dimensions have size 1.

@@ -2,7 +2,6 @@
 #include "cuda_memory.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <mutex>
 
@@ -13,8 +12,6 @@ namespace wir {
 constinit thread_local CurrentDevice current_device;
 
 namespace {
-
-constexpr int32_t kMaxDevices = 64;
 
 /// The primary context of a device, and its pool of memory; null if the device has no pools.
 struct Place {
@@ -152,16 +149,9 @@ bool is_dense(Tensor tensor) {
   return covered == tensor->count;
 }
 
-bool has_strides(Tensor first, Tensor second) {
-  for (int64_t i = 0; i < first->rank; ++i) {
-    if (first->sizes()[i] != 1 && first->strides()[i] != second->strides()[i]) return false;
-  }
-  return true;
-}
-
-bool has_layout(Tensor first, Tensor second) {
-  return first->dtype == second->dtype && first->rank == second->rank &&
-         std::equal(first->sizes(), first->sizes() + first->rank, second->sizes()) && has_strides(first, second);
+/// Whether the bytes of one are those of the other.
+bool has_bytes_of(Tensor first, Tensor second) {
+  return has_layout(first, second->rank, second->sizes(), second->strides(), second->dtype) && is_dense(first);
 }
 
 /// Copies all bytes of tensors of one dense layout, one or both on a device.
@@ -173,7 +163,7 @@ void copy_bytes(Tensor target, Tensor source) {
 
 /// Copies between the host and a device. Elements are arranged and converted on the host.
 void copy_across(Tensor target, Tensor source, bool may_return_early) {
-  if (has_layout(target, source) && is_dense(target)) {
+  if (has_bytes_of(target, source)) {
     copy_bytes(target, source);
     if (!may_return_early) synchronize();
     return;
@@ -202,7 +192,7 @@ void copy_with_device(Tensor target, Tensor source, bool may_return_early) {
   const DeviceContext context(to >= 0 ? to : from);
   if (to < 0 || from < 0) return copy_across(target, source, may_return_early);
   if (to != from) fail_text("WIR927", {"copy_ failed: from device ", from, " to device ", to, ": a program uses one device"});
-  if (has_layout(target, source) && is_dense(target) && !may_overlap(target, source)) return copy_bytes(target, source);
+  if (has_bytes_of(target, source) && !may_overlap(target, source)) return copy_bytes(target, source);
   if (target->dtype != source->dtype) {
     fail_text("WIR927", {"copy_ failed: the native runtime does not convert ", tensor_text(source), " to ", tensor_text(target),
                          " on a device"});

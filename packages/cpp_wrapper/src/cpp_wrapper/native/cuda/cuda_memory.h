@@ -9,6 +9,9 @@
 
 namespace wir {
 
+/// The largest number of devices of a process.
+inline constexpr int32_t kMaxDevices = 64;
+
 /// The device and stream of the current call of this thread.
 struct CurrentDevice {
   int32_t index = 0;
