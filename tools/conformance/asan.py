@@ -15,17 +15,20 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
+from packages.py_wrapper.tests.py_case import Case
 
 import cpp_wrapper
 from cpp_wrapper import CppOptions
 from cpp_wrapper.settings import Settings
 from inductor_frontend import capture
 from tests.common.zoo import ZOO
+from tests.common.zoo import Case as ZooCase
 from tests.cpp.cpp_case import KERNELS, artifact_of, artifact_of_text
 from tests.cpp.cpp_programs import CASES
 from tools.conformance import asan_cases
@@ -48,16 +51,25 @@ _CASES, _FILES = "cases", "files"
 Program = tuple[str, Artifact, tuple[Any, ...], dict[str, Any]]
 
 
-def programs() -> Iterator[Program]:
-    """Name, program and arguments of each."""
-    for case in CASES:
-        yield case.name, artifact_of(case), tuple(case.inputs()), {}
+def programs(first: int = 0, step: int = 1) -> Iterator[Program]:
+    """Name, program and arguments of each; with a step, of each one in so many, from the first."""
+    makers = [partial(_of_case, case) for case in CASES]
     for name, make in ZOO.items():
-        model = make()
-        for dynamic in (None, model.dynamic):
-            artifact = capture(model.model, model.args, model.kwargs, dynamic_shapes=dynamic)
-            shapes = "fixed" if dynamic is None else "dynamic"
-            yield f"model_{name}_{shapes}", artifact, tuple(model.args), dict(model.kwargs or {})
+        makers += [partial(_of_model, name, make, is_dynamic) for is_dynamic in (False, True)]
+    for maker in makers[first::step]:
+        yield maker()
+
+
+def _of_case(case: Case) -> Program:
+    return case.name, artifact_of(case), tuple(case.inputs()), {}
+
+
+def _of_model(name: str, make: Callable[[], ZooCase], is_dynamic: bool) -> Program:
+    model = make()
+    shapes = model.dynamic if is_dynamic else None
+    artifact = capture(model.model, model.args, model.kwargs, dynamic_shapes=shapes)
+    kind = "fixed" if shapes is None else "dynamic"
+    return f"model_{name}_{kind}", artifact, tuple(model.args), dict(model.kwargs or {})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
