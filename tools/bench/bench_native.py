@@ -49,19 +49,15 @@ may also round rows to int8, is faster there: 1.3. With int8 rows four products 
 time in products, and as much again for rounding rows, which is a kernel of its own: 1.0 of ONNX Runtime."""
 
 OUTCOME = """\
-Better than predicted: the start of a process (0.10 of our library with libtorch, 0.5 of the best peer), few rows (0.67 to 0.92), and
-the convolutions of ResNet-18 on one thread (0.89). As predicted: many rows (0.94 to 0.99), 0.5 MiB of code, and 5 MiB beyond weights.
-
-Not reached: MobileNetV2 (1.4, and 1.7 on two threads), and the LSTM on two threads (1.3). On two threads the machine, which others
-used at the same time, gives two figures for one side, by process: ResNet-18 took 5.0 and 7.1 ms, 0.95 and 1.25 of the best.
-The row of ResNet-18 has our library with libtorch as it was before weights of convolutions were stored channels-last; a build
-after that takes 13.9 ms on one thread (1.51), and 8.7 on two (1.58). With libtorch, 1,000 loads keep 113 MiB: the code of a closed library stays in the process.
+Better than predicted: the start of a process (0.10 of our library with libtorch, 0.5 of the best peer), few rows (0.66 to 0.89), and
+convolutions (0.73 to 1.08). As predicted: many rows (0.93 to 1.02), 0.5 MiB of code, and 5 MiB beyond weights.
+The geometric mean is 0.87 on one thread and 0.90 on two; the largest are the LSTM on one thread (1.10) and MobileNetV2 (1.06, 1.08).
+With libtorch, 1,000 loads keep 113 MiB: the code of a closed library stays in the process.
 
 int8 is behind the prediction. Its tables have one and two models only, and no side with libtorch; other processes used the machine, too.
 bfloat16 is not measured. With weights alone MiniLM takes 1.5 of OpenVINO; ours multiplies floats. In the MLP of int8 rows a kernel rounds
 them before each product, and another scales after it: 2.4 of ExecuTorch. OpenVINO's weights of the MLP are float32: its export folds
-small constants.
-The LSTM was measured before threads shared its steps: 242 us a layer became 201 on two threads, called from Python."""
+small constants."""
 
 METHOD = """\
 Every side is a C++ process with one model (drivers in `tools/bench/native`), pinned to as many processors as it has threads. First
