@@ -16,6 +16,7 @@ _CLASSES: Mapping[str, str] = {
     "insert-checks": "debug.insert_checks.InsertChecks",
     "insert-finite-checks": "debug.finite_checks.InsertFiniteChecks",
     "lower-collectives": "collectives.lower_collectives.LowerCollectives",
+    "matmul-kernels": "devices.matmul_kernels.MatmulKernels",
     "move-arguments": "cleanup.move_arguments.MoveArguments",
     "move-device": "devices.move_device.MoveDevice",
     "pack-constants": "packing.pack_constants.PackConstants",

@@ -10,6 +10,7 @@ from wrapper_ir import ir
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.expr import Bool, Expr, Float, Int, prove_eq
 from wrapper_ir_passes.cleanup.result_storages import only_result
+from wrapper_ir_passes.devices.source_kernels import expanded_strides, fixed_number
 
 _EFFICIENT = "aten::_scaled_dot_product_efficient_attention"
 OPERATORS = (
@@ -57,12 +58,6 @@ class Attention:
         return _number(self.value.type.sizes[3])
 
 
-def fixed_number(size: Expr) -> int | None:
-    """Returns the value of a number that is the same in all calls, None for others."""
-    modulus, rest = ir.remainder(size)
-    return None if modulus else rest
-
-
 def _number(size: Expr) -> int:
     return fixed_number(size) or 0
 
@@ -90,7 +85,7 @@ def attention_of(op: ir.CallExtern, function: ir.Function, analyses: Analyses) -
         return "it is causal with other lengths of query and key"
     strides: tuple[Expr, ...] | None = (Int(0),) * 4
     if ir.is_tensor(mask):
-        strides = _expanded(mask.type, (q[0], q[1], q[2], k[2]))
+        strides = expanded_strides(mask.type, (q[0], q[1], q[2], k[2]))
     scale, group = _scale(args.get("scale"), q[3]), _group(q[1], k[1])
     if strides is None or scale is None or group is None or not isinstance(is_causal, Bool):
         return "its mask, scale or heads are known at run time only"
@@ -143,13 +138,3 @@ def _group(heads: Expr, kv_heads: Expr) -> int | None:
         return 1
     all_heads, groups = _number(heads), _number(kv_heads)
     return all_heads // groups if all_heads and groups and not all_heads % groups else None
-
-
-def _expanded(mask: ir.TensorType, sizes: Sequence[Expr]) -> tuple[Expr, ...] | None:
-    """Returns the strides of a mask as a tensor of these sizes; None if it is not known to have them."""
-    strides: list[Expr] = [Int(0)] * (len(sizes) - len(mask.sizes))
-    for size, stride, target in zip(mask.sizes, mask.strides, sizes[len(strides) :], strict=False):
-        if not prove_eq(size, target) and size != Int(1):
-            return None
-        strides.append(stride if prove_eq(size, target) else Int(0))
-    return tuple(strides) if len(strides) == len(sizes) else None

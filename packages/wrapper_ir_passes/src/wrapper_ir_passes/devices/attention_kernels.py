@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import ClassVar
 
 from wrapper_ir import ir
-from wrapper_ir.analysis.alignment import Congruence, analyse_alignment
 from wrapper_ir.analysis.memo import Analyses
 from wrapper_ir.artifact import Artifact
 from wrapper_ir.plugins.passes import Pass
@@ -17,7 +16,8 @@ from wrapper_ir_passes.cleanup.new_names import NewNames
 from wrapper_ir_passes.cleanup.random_states import with_drawn_states
 from wrapper_ir_passes.cleanup.result_storages import can_allocate, is_settled
 from wrapper_ir_passes.devices.attention_calls import OPERATORS, Attention, attention_of
-from wrapper_ir_passes.devices.attention_launches import DIVISIBLE, AttentionLaunches
+from wrapper_ir_passes.devices.attention_launches import AttentionLaunches
+from wrapper_ir_passes.devices.source_kernels import with_kernels
 
 _LOG = logging.getLogger(__name__)
 
@@ -54,30 +54,7 @@ def _with_kernels(analyses: Analyses) -> ir.Program:
     functions = [f.with_body(_body(f, analyses, launches)) for f in program.functions]
     if not launches.kernels:
         return program
-    kernels = (*program.kernels, *launches.kernels.values())
-    changed = dataclasses.replace(program.with_functions(functions), kernels=kernels)
-    aligned = _aligned(changed, launches.kernels)
-    first: dict[ir.TritonKernel, str] = {}
-    names = {name: first.setdefault(_unnamed(kernel), name) for name, kernel in aligned.items()}
-    targets = {op.target for op in changed.ops_of(ir.CallExtern)}
-    return dataclasses.replace(
-        changed.with_functions([f.with_body(_renamed(f, names)) for f in changed.functions]),
-        kernels=(*program.kernels, *(aligned[name] for name in first.values())),
-        externs=tuple(e for e in program.externs if e.name not in OPERATORS or e.name in targets),
-    )
-
-
-def _unnamed(kernel: ir.TritonKernel) -> ir.TritonKernel:
-    return dataclasses.replace(kernel, name="")
-
-
-def _renamed(function: ir.Function, names: Mapping[str, str]) -> Iterator[ir.Op]:
-    for op in function.body:
-        match op:
-            case ir.Launch(kernel=kernel) if kernel in names:
-                yield dataclasses.replace(op, kernel=names[kernel])
-            case _:
-                yield op
+    return with_kernels(program.with_functions(functions), launches.kernels, OPERATORS)
 
 
 def _body(function: ir.Function, analyses: Analyses, launches: AttentionLaunches) -> Iterator[ir.Op]:
@@ -114,26 +91,3 @@ def _known(call: Attention | str, symbols: Collection[str]) -> Attention | str:
             return "its sizes are not known before the call, or its result is not dense"
         case reason:
             return reason
-
-
-def _aligned(program: ir.Program, kernels: Mapping[str, ir.TritonKernel]) -> Mapping[str, ir.TritonKernel]:
-    """Returns the kernels, whose pointers are declared as divisible only where their launch proves it."""
-    alignment, aligned = Analyses(program).get(analyse_alignment), dict[str, ir.TritonKernel]()
-    for function in program.functions:
-        pointers = alignment.of(function)
-        for position, op in function.positions_of(ir.Launch):
-            if op.kernel in kernels:
-                multiples = {p.param.name for p in pointers.get(position, ()) if _is_multiple(p.address)}
-                kernel = kernels[op.kernel]
-                params = tuple(_declared(param, multiples) for param in kernel.params)
-                aligned[op.kernel] = dataclasses.replace(kernel, params=params)
-    return aligned
-
-
-def _is_multiple(address: Congruence) -> bool:
-    return not (address.modulus % DIVISIBLE or address.rest % DIVISIBLE)
-
-
-def _declared(param: ir.KernelParam, multiples: Collection[str]) -> ir.KernelParam:
-    is_known = param.name in multiples or not param.kind.takes_tensor
-    return param if is_known else dataclasses.replace(param, divisible=1)

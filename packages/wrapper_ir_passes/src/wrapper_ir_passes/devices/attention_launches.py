@@ -2,55 +2,29 @@
 
 from __future__ import annotations
 
-import ast
+import dataclasses
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from wrapper_ir import ir
-from wrapper_ir.analysis.memo import Analyses
-from wrapper_ir.analysis.sizes import Sizes
-from wrapper_ir.expr import Expr, Int, Interval, Sym, add, bounds, ceildiv, mul
+from wrapper_ir.expr import Expr, Int, Sym, add, bounds, ceildiv, mul
 from wrapper_ir_passes.cleanup.new_names import NewNames
 from wrapper_ir_passes.cleanup.result_storages import allocate_result
-from wrapper_ir_passes.devices.attention_calls import Attention, fixed_number
+from wrapper_ir_passes.devices.attention_calls import Attention
 from wrapper_ir_passes.devices.attention_configs import Extents, configs, split_count
+from wrapper_ir_passes.devices.source_kernels import INT32, SourceKernel, SourceLaunches, fixed_number
 
-ENTRY, COMBINE = "attention", "combine"
-DIVISIBLE = 16
+_FILE, _ENTRY, _COMBINE = "attention_kernel.txt", "attention", "combine"
 _DIMENSIONS = ("batch", "head", "row", "column")
-_INT32 = 2**31 - 1
 _MAX_BLOCK = 128
 _LOG2_E = 1 / math.log(2)
 _Tensor = ir.Value[ir.TensorType]
 
 
-@lru_cache
-def _source() -> str:
-    return (Path(__file__).parent / "attention_kernel.txt").read_text(encoding="utf-8")
-
-
-@lru_cache
-def _order(entry: str) -> tuple[str, ...]:
-    """Returns the parameters of a function of the source, in order."""
-    functions = (node for node in ast.parse(_source()).body if isinstance(node, ast.FunctionDef))
-    return tuple(a.arg for function in functions if function.name == entry for a in function.args.args)
-
-
 @dataclass
-class AttentionLaunches:
-    """Writes launches, and collects `kernels`, one for each, whose pointers are declared as divisible."""
-
-    analyses: Analyses
-    kernels: dict[str, ir.TritonKernel] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        program = self.analyses.program
-        self.sizes = Sizes(program)
-        self.ranges = {s.name: Interval(s.lower, s.upper) for s in program.symbols}
-        self.reserved = {kernel.name for kernel in program.kernels}
+class AttentionLaunches(SourceLaunches):
+    """Writes launches for calls of attention, and collects their kernels."""
 
     def write(self, call: Attention, op: ir.CallExtern, new: NewNames) -> Iterator[ir.Op]:
         """Yields an allocation of the result, and launches that compute it."""
@@ -68,13 +42,30 @@ class AttentionLaunches:
         batch = call.query.type.sizes[0]
         group, rows, heads = Sym("group"), Sym("rows"), mul(Sym("batch"), Sym("kv_heads"))
         blocks = mul(ceildiv(mul(rows, group), Sym("BLOCK_M")), heads, Sym("SPLITS"))
-        kernel = _Kernel(ENTRY, names, numbers, constants, configs(extents), blocks)
-        yield self._launch(kernel, op, batch)
+        kernel = SourceKernel(
+            file=_FILE,
+            entry=_ENTRY,
+            tensors=names,
+            outputs=("out",) if splits == 1 else ("sums", "stats"),
+            numbers=numbers,
+            constants=constants,
+            configs=configs(extents),
+            grid=blocks,
+            grid_param="batch",
+        )
+        yield self.launch(kernel, op, batch)
         if splits > 1:
             names = {"sums": names["sums"], "stats": names["stats"], "out": call.result}
             only = (ir.TritonConfig(meta=(), num_warps=4, num_stages=1),)
-            kernel = _Kernel(COMBINE, names, numbers, constants, only, mul(rows, group, heads))
-            yield self._launch(kernel, op, batch)
+            kernel = dataclasses.replace(
+                kernel,
+                entry=_COMBINE,
+                tensors=names,
+                outputs=("out",),
+                configs=only,
+                grid=mul(rows, group, heads),
+            )
+            yield self.launch(kernel, op, batch)
 
     def _constants(self, call: Attention, extents: Extents, splits: int) -> dict[str, ir.ConstantValue]:
         """Returns what the source is specialized to, by the names of parameters.
@@ -138,75 +129,9 @@ class AttentionLaunches:
             reach = add(
                 *(mul(add(s, Int(_MAX_BLOCK)), t) for s, t in zip(sizes[1:], strides[1:], strict=True))
             )
-            if not bounds(reach, self.ranges).high <= _INT32:
+            if not bounds(reach, self.ranges).high <= INT32:
                 return False
         return True
-
-    def _launch(self, kernel: _Kernel, op: ir.CallExtern, batch: Expr) -> ir.Launch:
-        """Returns a launch of a kernel that is defined for it alone."""
-        name = f"{kernel.entry}_{len(self.kernels)}"
-        while name in self.reserved:
-            name += "_"
-        self.kernels[name] = kernel.definition(name, self.ranges)
-        args = tuple(kernel.argument(p.name) for p in self.kernels[name].params)
-        return ir.Launch(kernel=name, args=args, grid=(batch,), stream=op.stream, prov=op.prov)
-
-
-@dataclass(frozen=True, slots=True)
-class _Kernel:
-    """A function of the source with its arguments."""
-
-    entry: str
-    tensors: Mapping[str, _Tensor]
-    numbers: Mapping[str, Expr]
-    constants: Mapping[str, ir.ConstantValue]
-    configs: tuple[ir.TritonConfig, ...]
-    grid: Expr
-
-    def argument(self, name: str) -> ir.Arg:
-        return self.tensors[name] if name in self.tensors else self.numbers[name]
-
-    def definition(self, name: str, ranges: Mapping[str, Interval]) -> ir.TritonKernel:
-        order = _order(self.entry)
-        meta = {key for key, _ in self.configs[0].meta}
-        params: list[ir.KernelParam] = []
-        constants: list[tuple[str, ir.ConstantValue]] = []
-        for each in order:
-            number = self.numbers.get(each)
-            fixed = None if number is None else fixed_number(number)
-            if each in self.tensors:
-                params.append(_pointer(each, self.tensors[each].type.dtype, self.entry))
-            elif number is not None and fixed is None:
-                params.append(_scalar(each, number, ranges))
-            elif each not in meta:
-                constants.append((each, self.constants.get(each, fixed)))
-        return ir.TritonKernel(
-            name=name,
-            params=tuple(params),
-            source=_source(),
-            entry=self.entry,
-            order=order,
-            configs=self.configs,
-            grid=(self.grid,),
-            grid_params=("batch",),
-            constants=tuple(constants),
-        )
-
-
-def _pointer(name: str, dtype: ir.DType, entry: str) -> ir.KernelParam:
-    is_output = name == "out" or (entry == ENTRY and name in ("sums", "stats"))
-    access = ir.Access.WRITE if is_output else ir.Access.READ
-    return ir.KernelParam(
-        name=name, kind=ir.ParamKind.POINTER, dtype=dtype, access=access, divisible=DIVISIBLE
-    )
-
-
-def _scalar(name: str, number: Expr, ranges: Mapping[str, Interval]) -> ir.KernelParam:
-    interval = bounds(number, ranges)
-    dtype = ir.DType.I32 if interval.low >= 0 and interval.high <= _INT32 else ir.DType.I64
-    modulus, rest = ir.remainder(number)
-    divisible = 1 if modulus % DIVISIBLE or rest % DIVISIBLE else DIVISIBLE
-    return ir.KernelParam(name=name, kind=ir.ParamKind.SCALAR, dtype=dtype, divisible=divisible)
 
 
 def _mask_kind(mask: _Tensor | None) -> int:
