@@ -95,7 +95,8 @@ class Model(nn.Module):
         self.first, self.second = nn.Linear(64, 96), nn.Linear(96, 64, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        return x + self.second(torch.relu(self.first(x)))
+        sum_: Tensor = x + self.second(torch.relu(self.first(x)))
+        return sum_
 
 
 @pytest.mark.slow

@@ -35,7 +35,7 @@ class Matmul:
     bias_strides: tuple[Expr, ...]
     result: _Tensor
     is_new: bool
-    """Whether the operator returns the result; otherwise it is an out argument."""
+    """The operator returns the result; otherwise it is an out argument."""
     alpha: float
     beta: float
 

@@ -1,10 +1,12 @@
 """Block sizes of matmul kernels, and the number of parts of a sum, by a model of the device.
 
-The model counts bytes and operations of a multiprocessor in nanoseconds: it orders candidates, and predicts no time.
+The model counts bytes and operations of a multiprocessor in nanoseconds. It orders candidates, and
+predicts no time.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,14 +18,17 @@ _MOST_SPLITS = 16
 _THREADS, _PROGRAMS, _REGISTERS = 2048, 32, 65536
 """Limits of a multiprocessor."""
 _LATENCY, _STEP, _START, _LAUNCH = 800.0, 60.0, 1500.0, 2000.0
-"""Nanoseconds until memory answers, added to each step, of a program's begin and end, of a launch."""
+"""Nanoseconds until memory answers, added to each step, of a program's begin and end, of a
+launch."""
 _LEAST_BLOCK = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """Figures of a GPU: multiprocessors, bytes of shared memory of each, bytes of device memory in a nanosecond,
-    and bytes of its cache and operations of 16-bit tensor cores in one of a multiprocessor."""
+    """Figures of a GPU: multiprocessors, bytes of shared memory of each, bytes of its memory in a nanosecond.
+
+    `cache` and `operations` are those of a multiprocessor in a nanosecond, on 16-bit tensor cores.
+    """
 
     multiprocessors: int
     shared_bytes: int
@@ -31,7 +36,7 @@ class Gpu:
     cache: float = 45.0
     operations: float = 3000.0
     has_groups: bool = False
-    """Whether four warps together compute 64 rows, at twice the speed."""
+    """Four warps together compute 64 rows, at twice the speed."""
 
 
 _GPUS = {
@@ -73,8 +78,8 @@ class Extents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A kernel: the one for vectors or the one with blocks of rows, its configs, the best first, and the number of
-    parts of the depth."""
+    """A kernel: the one for vectors or the one with blocks of rows, its configs, the best first, and the
+    number of parts of the depth."""
 
     is_vector: bool
     splits: int
@@ -124,7 +129,7 @@ def _padded(size: int, least: int) -> int:
 
 
 def _vector_shapes(extents: Extents) -> Iterator[_Shape]:
-    """Yields shapes whose threads hold 16 to 64 elements: long parts of columns, or many columns of few rows."""
+    """Yields shapes whose threads hold 16 to 64 elements: long parts of columns, or many columns."""
     depth = _padded(extents.depth, 64)
     for columns in (1, 2, 4, 8, 16) if extents.is_deep else (16, 32, 64, 128):
         for block in (64, 128, 256, 512, 1024, 2048):
@@ -184,19 +189,19 @@ def _operations(extents: Extents, gpu: Gpu, shape: _Shape) -> float:
         return count / 250.0  # without tensor cores
     in_groups = gpu.has_groups and shape.rows >= 64
     # small blocks load fragments more often than they multiply
-    reuse = min(1.0, (shape.rows * shape.columns / (64 * 64)) ** 0.5)
+    reuse = min(1.0, math.sqrt(shape.rows * shape.columns) / 64)
     return count / (gpu.operations * (1.4 if in_groups else 0.7) * max(reuse, 0.25))
 
 
 def _resident(extents: Extents, gpu: Gpu, shape: _Shape) -> int:
     """Returns how many programs fit on a multiprocessor."""
     threads = 32 * shape.warps
-    held = (
+    values = (
         shape.rows * shape.columns
         if shape.rows
         else shape.columns * shape.depth * (1 + extents.itemsize // 2) // 1
     )
-    registers = held + 64 * threads
+    registers = values + 64 * threads
     limits = [_PROGRAMS, _THREADS // threads, _REGISTERS // registers]
     if shape.rows:
         limits.append(gpu.shared_bytes // _shared(extents, shape))

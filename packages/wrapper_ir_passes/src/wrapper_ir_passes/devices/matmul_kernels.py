@@ -25,9 +25,9 @@ class MatmulKernels(Pass):
     """Turns matmuls on CUDA devices into launches of Triton kernels that the program defines.
 
     The calls are those of `mm`, `addmm`, `bmm` and `baddbmm`, and of their out variants, whose operands have
-    one type: `f32` (in full precision), `f16` or `bf16`. Libraries of such programs open no cuBLAS. A model of
-    the device chooses the kernel, its blocks, and the number of programs that share a sum. `rows` limits the
-    calls to those with at most so many rows, as hinted; 0 is no limit. Log level INFO reports the calls that
+    one type: `f32` (in full precision), `f16` or `bf16`. Libraries of such programs open no cuBLAS. A model
+    of the device chooses the kernel, its blocks, and the number of programs that share a sum. `rows` limits
+    the calls to those with at most so many rows, as hinted; 0 is no limit. Log level INFO reports the calls that
     stay, with the reason. Lifetimes are derived again.
     """
 
@@ -61,7 +61,7 @@ class MatmulKernels(Pass):
                     symbols.add(symbol)
                     yield op
                 case ir.CallExtern(target=target) if target in OPERATORS:
-                    match self._chosen(matmul_of(op, analyses), symbols, launches):
+                    match self._supported(matmul_of(op, analyses), symbols, launches):
                         case Matmul() as call:
                             yield from launches.write(call, op, new)
                             allocated |= {call.result} if call.is_new else set()
@@ -73,12 +73,14 @@ class MatmulKernels(Pass):
                 case _:
                     yield op
 
-    def _chosen(self, call: Matmul | str, symbols: Collection[str], launches: MatmulLaunches) -> Matmul | str:
-        """Returns the argument, or the reason why its kernel is not launched where these symbols are known."""
+    def _supported(
+        self, call: Matmul | str, symbols: Collection[str], launches: MatmulLaunches
+    ) -> Matmul | str:
+        """Returns the argument, or the reason against its kernel where these symbols are known."""
         match call:
             case Matmul(tensors=tensors, result=result):
-                known = frozenset[str]().union(*(ir.type_symbols(value.type) for value in tensors))
-                if not known <= {*symbols} or (call.is_new and not can_allocate(result, symbols)):
+                operands = frozenset[str]().union(*(ir.type_symbols(value.type) for value in tensors))
+                if not operands <= {*symbols} or (call.is_new and not can_allocate(result, symbols)):
                     return "its sizes are not known before the call, or its result is not dense"
                 if self.rows and launches.sizes.number(call.sizes[1]) > self.rows:
                     return f"it has more than {self.rows} rows"

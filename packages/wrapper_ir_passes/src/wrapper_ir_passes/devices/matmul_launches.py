@@ -28,16 +28,16 @@ class MatmulLaunches(SourceLaunches):
         """Yields an allocation of a new result, and launches that compute it."""
         if call.is_new:
             yield from allocate_result(op, call.result, new)
-        chosen = plan(self._extents(call), gpu_of(self.analyses.program.target.arch))
+        planned = plan(self._extents(call), gpu_of(self.analyses.program.target.arch))
         tensors = dict(_tensors(call))
-        constants = self._constants(call, chosen)
-        if chosen.splits == 1:
-            yield self.launch(self._kernel(call, chosen, tensors, constants), op, call.sizes[0])
+        constants = self._constants(call, planned)
+        if planned.splits == 1:
+            yield self.launch(self._kernel(call, planned, tensors, constants), op, call.sizes[0])
             return
-        sums = _parts(call, chosen.splits, new)
+        sums = _parts(call, planned.splits, new)
         yield from allocate_result(op, sums, new)
         factors = {"first": call.first, "second": call.second, "sums": sums}
-        yield self.launch(self._kernel(call, chosen, factors, constants), op, call.sizes[0])
+        yield self.launch(self._kernel(call, planned, factors, constants), op, call.sizes[0])
         rest = {name: tensor for name, tensor in tensors.items() if name not in factors}
         adding = SourceKernel(
             file=_FILE,
@@ -53,30 +53,30 @@ class MatmulLaunches(SourceLaunches):
         yield self.launch(adding, op, call.sizes[0])
 
     def _kernel(
-        self, call: Matmul, chosen: Plan, tensors: dict[str, _Tensor], constants: dict[str, ir.ConstantValue]
+        self, call: Matmul, planned: Plan, tensors: dict[str, _Tensor], constants: dict[str, ir.ConstantValue]
     ) -> SourceKernel:
         """Returns the kernel that multiplies, over all of the depth or over parts."""
         columns = ceildiv(Sym("columns"), Sym("BLOCK_N"))
-        rows = Sym("rows") if chosen.is_vector else ceildiv(Sym("rows"), Sym("BLOCK_M"))
+        rows = Sym("rows") if planned.is_vector else ceildiv(Sym("rows"), Sym("BLOCK_M"))
         return SourceKernel(
             file=_FILE,
-            entry=_VECTOR if chosen.is_vector else _MATMUL,
+            entry=_VECTOR if planned.is_vector else _MATMUL,
             tensors=tensors,
             outputs=("out", "sums"),
             numbers=_numbers(call),
             constants=constants,
-            configs=chosen.configs,
+            configs=planned.configs,
             grid=mul(rows, columns, Sym("SPLITS"), Sym("batch")),
             grid_param="batch",
         )
 
-    def _constants(self, call: Matmul, chosen: Plan) -> dict[str, ir.ConstantValue]:
+    def _constants(self, call: Matmul, planned: Plan) -> dict[str, ir.ConstantValue]:
         """Returns what the source is specialized to, by the names of parameters."""
         return {
             "BIAS": call.bias is not None,
             "ALPHA": call.alpha,
             "BETA": call.beta,
-            "SPLITS": chosen.splits,
+            "SPLITS": planned.splits,
             "WIDE": not self._is_narrow(call),
         }
 

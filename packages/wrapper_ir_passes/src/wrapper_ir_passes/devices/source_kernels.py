@@ -27,7 +27,7 @@ def fixed_number(size: Expr) -> int | None:
 
 
 def expanded_strides(type: ir.TensorType, sizes: Sequence[Expr]) -> tuple[Expr, ...] | None:
-    """Returns the strides of a tensor that is expanded to these sizes; None if it is not known to be expandable."""
+    """Returns the strides of a tensor that is expanded to these sizes; None if it may have others."""
     strides: list[Expr] = [Int(0)] * (len(sizes) - len(type.sizes))
     for size, stride, target in zip(type.sizes, type.strides, sizes[len(strides) :], strict=False):
         if not prove_eq(size, target) and size != Int(1):
