@@ -27,8 +27,8 @@ class MatmulKernels(Pass):
     The calls are those of `mm`, `addmm`, `bmm` and `baddbmm`, and of their out variants, whose operands have
     one type: `f32` (in full precision), `f16` or `bf16`. Libraries of such programs open no cuBLAS. A model
     of the device chooses the kernel, its blocks, and the number of programs that share a sum. `rows` limits
-    the calls to those with at most so many rows, as hinted; 0 is no limit. Log level INFO reports the calls that
-    stay, with the reason. Lifetimes are derived again.
+    the calls to those with at most so many rows, as hinted; 0 is no limit. Log level INFO reports the calls
+    that stay, with the reason. Lifetimes are derived again.
     """
 
     name: ClassVar[str] = "matmul-kernels"
