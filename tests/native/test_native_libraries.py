@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +18,12 @@ from torch import nn
 import cpp_wrapper
 import wrapper_ir_native
 from cpp_wrapper import CppOptions, EmitError, OperatorSource
+from cpp_wrapper.sources.texts import cuda_texts, native_texts
 from inductor_frontend import capture
 from tests.cpp.cpp_case import artifact_of_text
 from tests.native.native_case import build_native
 from wrapper_ir.artifact import Artifact
+from wrapper_ir.ir import parse_schema
 
 LIBRARIES = {
     "ld-linux-x86-64.so.2",
@@ -295,6 +298,20 @@ def test_an_operator_with_another_schema_is_refused() -> None:
     source = OperatorSource(text=TWICE, schemas=("mine::twice(Tensor self, int n) -> Tensor",))
     with pytest.raises(EmitError, match=r"(?s)CPP502.*mine::twice.*declare both alike"):
         cpp_wrapper.emit(artifact_of_text(CALL), options=CppOptions(runtime="native", operators=(source,)))
+
+
+@pytest.mark.parametrize("texts", [native_texts(), cuda_texts()], ids=["host", "device"])
+def test_an_operator_stands_in_one_table_of_a_device(texts: Mapping[str, str]) -> None:
+    """Its function is in the file of that table: a second row would lead to another file."""
+    found: dict[str, list[str]] = {}
+    for file, text in texts.items():
+        for line in text.splitlines() if file.endswith(".txt") else ():
+            if line and not line.startswith("#"):
+                found.setdefault(parse_schema(line).name, []).append(file)
+    assert {name: files for name, files in found.items() if len(files) > 1} == {}
+    for name, (file,) in found.items():
+        function = name.partition("::")[2].replace(".", "_")
+        assert re.search(rf"(?<![a-z]){function}\b", texts[file.replace(".txt", ".cpp")]), f"{file}: {name}"
 
 
 def test_missing_operators_are_refused_together() -> None:

@@ -63,8 +63,19 @@ Owned in_memory_order(Tensor tensor) {
   return view_of(tensor, sizes, strides);
 }
 
+/// Returns the view of complex numbers as pairs of real ones, in one more dimension.
+static Owned view_pairs(Tensor tensor) {
+  Sizes sizes = sizes_of(tensor), strides = strides_of(tensor);
+  for (int64_t& stride : strides) stride *= 2;
+  sizes.push_back(2);
+  strides.push_back(1);
+  const int32_t dtype = tensor->dtype == kC128 ? kF64 : tensor->dtype == kC64 ? kF32 : kF16;
+  return Owned(new_view(tensor, tensor->offset, tensor->rank + 1, sizes.data(), strides.data(), dtype));
+}
+
 void fill_uniform(Tensor tensor, double from, double to, const char* name) {
   if (!(from <= to)) fail_operator(name, "the range is empty");
+  if (is_complex(tensor->dtype)) return fill_uniform(view_pairs(tensor).get(), from, to, name);
   const Lock lock(generator().mutex);
   floats(tensor->dtype, name, [&]<class T>() {
     fill<T>(tensor, [&] {
@@ -82,6 +93,8 @@ void fill_uniform(Tensor tensor, double from, double to, const char* name) {
 
 void fill_normal(Tensor tensor, double mean, double deviation, const char* name) {
   if (!(deviation >= 0)) fail_operator(name, "the standard deviation is negative");
+  // the variance is that of both parts together
+  if (is_complex(tensor->dtype)) return fill_normal(view_pairs(tensor).get(), mean, deviation / std::sqrt(2.0), name);
   const Lock lock(generator().mutex);
   floats(tensor->dtype, name, [&]<class T>() {
     if (tensor->count < 16 || !is_contiguous(tensor)) {

@@ -127,11 +127,65 @@ template <bool kLargest> void scan_extremes(Tensor self, int64_t dim, const char
   *ret1 = indices.release();
 }
 
+/// Copies a result into `out`, which has its sizes and element type.
+void copy_result(Tensor out, const Owned& made, const char* name) {
+  if (sizes_of(out) != sizes_of(made.get())) fail_operator(name, "the result has another size");
+  if (out->dtype != made->dtype) fail_operator(name, "the result has another element type");
+  copy_into(out, made.get());
+}
+
+template <bool kLargest> void scan_extremes_into(Tensor values, Tensor indices, Tensor self, int64_t dim, const char* name) {
+  Tensor made[2];
+  scan_extremes<kLargest>(self, dim, name, &made[0], &made[1]);
+  const Owned best(made[0]), at(made[1]);
+  copy_result(values, best, name);
+  copy_result(indices, at, name);
+}
+
 /// log(exp(a) + exp(b)) without overflow.
 template <class T> T log_add_exp(T a, T b) {
   const T low = std::isnan(b) ? b : std::min(a, b), high = std::isnan(b) ? b : std::max(a, b);
   if (low == high && !std::isfinite(low)) return a;
   return std::log1p(std::exp(low - high)) + high;
+}
+
+/// exp(a) of a complex number whose real part may be infinite.
+template <class R> std::complex<R> exponential(std::complex<R> a) {
+  const R size = std::exp(a.real());
+  if (size == 0) return {0, 0};
+  if (a.imag() == 0) return {size, 0};
+  return {size * std::cos(a.imag()), size * std::sin(a.imag())};
+}
+
+/// The same of complex numbers. Of infinitely small ones it returns the second.
+template <class R> std::complex<R> log_add_exp(std::complex<R> a, std::complex<R> b) {
+  constexpr R kNone = std::numeric_limits<R>::quiet_NaN();
+  if (std::isnan(a.real() + a.imag()) || std::isnan(b.real() + b.imag())) return {kNone, kNone};
+  const bool is_first = a.real() < b.real();
+  const std::complex<R> low = is_first ? a : b, high = is_first ? b : a;
+  if (low.real() == high.real() && std::isinf(low.real())) {
+    return low.real() < 0 ? low : std::log(exponential(low) + exponential(high));
+  }
+  const std::complex<R> ratio = exponential(low - high);  // log(1 + ratio) keeps small ones
+  const R squared = ratio.real() * (2 + ratio.real()) + ratio.imag() * ratio.imag();
+  return std::complex<R>(std::log1p(squared) / 2, std::atan2(ratio.imag(), 1 + ratio.real())) + high;
+}
+
+Owned cumulate_logarithms(Tensor self, int64_t dim, const char* name) {
+  dim = wrap_dim(dim, self->rank, name);
+  Owned made = empty(sizes_of(self), self->dtype);
+  const auto run = [&]<class T>() {
+    using State = Accumulator<T>;
+    if (self->count == 0) return;
+    scan<T>(self, made.get(), dim, State(-std::numeric_limits<double>::infinity()),
+            [](State state, State element) { return log_add_exp(element, state); });
+  };
+  switch (self->dtype) {
+    case kC64: run.template operator()<std::complex<float>>(); break;
+    case kC128: run.template operator()<std::complex<double>>(); break;
+    default: floats(self->dtype, name, run);
+  }
+  return made;
 }
 
 }  // namespace
@@ -144,8 +198,20 @@ WIR_OPERATOR(cumsum)(Tensor self, int64_t dim, int32_t* dtype, Tensor* ret0) {
   return 0;
 }
 
+WIR_OPERATOR(cumsum_out)(Tensor out, Tensor self, int64_t dim, int32_t* dtype) {
+  constexpr const char* kName = "aten::cumsum.out";
+  copy_result(out, cumulate(self, dim, dtype != nullptr ? dtype : &out->dtype, false, kName), kName);
+  return 0;
+}
+
 WIR_OPERATOR(cumprod)(Tensor self, int64_t dim, int32_t* dtype, Tensor* ret0) {
   *ret0 = cumulate(self, dim, dtype, true, "aten::cumprod").release();
+  return 0;
+}
+
+WIR_OPERATOR(cumprod_out)(Tensor out, Tensor self, int64_t dim, int32_t* dtype) {
+  constexpr const char* kName = "aten::cumprod.out";
+  copy_result(out, cumulate(self, dim, dtype != nullptr ? dtype : &out->dtype, true, kName), kName);
   return 0;
 }
 
@@ -154,21 +220,28 @@ WIR_OPERATOR(cummax)(Tensor self, int64_t dim, Tensor* ret0, Tensor* ret1) {
   return 0;
 }
 
+WIR_OPERATOR(cummax_out)(Tensor values, Tensor indices, Tensor self, int64_t dim) {
+  scan_extremes_into<true>(values, indices, self, dim, "aten::cummax.out");
+  return 0;
+}
+
 WIR_OPERATOR(cummin)(Tensor self, int64_t dim, Tensor* ret0, Tensor* ret1) {
   scan_extremes<false>(self, dim, "aten::cummin", ret0, ret1);
   return 0;
 }
 
+WIR_OPERATOR(cummin_out)(Tensor values, Tensor indices, Tensor self, int64_t dim) {
+  scan_extremes_into<false>(values, indices, self, dim, "aten::cummin.out");
+  return 0;
+}
+
 WIR_OPERATOR(logcumsumexp)(Tensor self, int64_t dim, Tensor* ret0) {
-  constexpr const char* kName = "aten::logcumsumexp";
-  dim = wrap_dim(dim, self->rank, kName);
-  Owned made = empty(sizes_of(self), self->dtype);
-  floats(self->dtype, kName, [&]<class T>() {
-    using State = Accumulator<T>;
-    if (self->count == 0) return;
-    scan<T>(self, made.get(), dim, -std::numeric_limits<State>::infinity(),
-            [](State a, State b) { return log_add_exp(a, b); });
-  });
-  *ret0 = made.release();
+  *ret0 = cumulate_logarithms(self, dim, "aten::logcumsumexp").release();
+  return 0;
+}
+
+WIR_OPERATOR(logcumsumexp_out)(Tensor out, Tensor self, int64_t dim) {
+  constexpr const char* kName = "aten::logcumsumexp.out";
+  copy_result(out, cumulate_logarithms(self, dim, kName), kName);
   return 0;
 }
