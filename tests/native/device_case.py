@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -13,8 +14,9 @@ from cpp_wrapper import CppOptions
 from tests.cpp.cpp_case import FAST
 from tests.cpp.cpp_gpu import load_drivers
 from wrapper_ir.artifact import Artifact
-from wrapper_ir_native.api import CUDA, DLTensor
+from wrapper_ir_native.api import CUDA, DLTensor, api_of
 from wrapper_ir_native.dlpack import Array, Capsule
+from wrapper_ir_native.program import Model
 
 _pointer = ctypes.pythonapi.PyCapsule_GetPointer
 _pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
@@ -74,3 +76,14 @@ def build_native(artifact: Artifact, path: Path, **options: object) -> Path:
 def load_native(artifact: Artifact, path: Path, **options: object) -> wrapper_ir_native.NativeProgram:
     """Builds a native library and loads it."""
     return wrapper_ir_native.load(build_native(artifact, path, **options))
+
+
+def open_linked(path: Path) -> wrapper_ir_native.NativeProgram:
+    """Opens a library without checksums, as programs do that link it."""
+    library = ctypes.CDLL(str(path))
+    api = api_of(library)
+    address = ctypes.c_void_p()
+    assert api.open(None, ctypes.byref(address)) == 0, api.last_error()
+    assert address.value is not None
+    facts = json.loads(api.metadata(address))
+    return wrapper_ir_native.NativeProgram(Model(library, api, address.value), facts, path)

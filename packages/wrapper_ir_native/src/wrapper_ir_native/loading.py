@@ -74,13 +74,19 @@ def open_model(
     weights: str | Path | None = None,
     device: int = 0,
     model_class: type[Model] = Model,
+    in_place: bool = False,
 ) -> Model:
-    """Opens the model of a library. Raises the errors of `load`."""
+    """Opens the model of a library. Raises the errors of `load`.
+
+    `in_place` loads the code by the file's path, where debuggers find it: the file must not change while the
+    process runs.
+    """
     if image.facts.get("runtime") != "native":
         hint = f"load it with cpp_wrapper.load, or {_HINT}"
         raise CacheError("CPP304", f"{image.path} is not a native library: it needs torch", hint)
     try:
-        library = open_code(read_code(image), image.path.name)
+        code = read_code(image)
+        library = ctypes.CDLL(str(image.path)) if in_place else open_code(code, image.path.name)
         api = api_of(library)
     except FormatError as error:
         raise CacheError("CPP304", str(error), _HINT) from error

@@ -50,7 +50,7 @@ def load(path: str | Path, device: int | None = None, *, check_constants: bool =
     """
     image = _find(Path(path).resolve())
     if image.facts.get("runtime") == NATIVE:
-        return _load_native(image, device, check_constants)
+        return _load_native(image, device, check_constants, in_place=False)
     return _load(image, device, check_constants, in_place=False)
 
 
@@ -59,7 +59,9 @@ def load_in_place(path: Path, device: int | None = None) -> LoadedProgram:
 
     The file must not change while the process runs.
     """
-    return _load(_find(path), device, check_constants=True, in_place=True)
+    image = _find(path)
+    load_image = _load_native if image.facts.get("runtime") == NATIVE else _load
+    return load_image(image, device, check_constants=True, in_place=True)
 
 
 def _find(path: Path) -> Image:
@@ -94,17 +96,19 @@ def _load(image: Image, device: int | None, check_constants: bool, *, in_place: 
         raise CacheError("CPP304", f"{path} is not a library of this package: {error}", _HINT) from error
 
 
-def _load_native(image: Image, device: int | None, check_constants: bool) -> LoadedProgram:
+def _load_native(image: Image, device: int | None, check_constants: bool, *, in_place: bool) -> LoadedProgram:
     from cpp_wrapper.library.failures import error_of  # they load torch
     from cpp_wrapper.library.native import NativeProgram
 
     try:
         signature = _without_copies(signature_from_json(json.dumps(image.facts["signature"])))
-        if image.facts["device"] == "cpu":
-            return NativeProgram(image, signature, check_constants=check_constants)
-        index = current_device() if device is None else device
-        placed = dataclasses.replace(image, facts=_on_device(image.facts, index))
-        return NativeProgram(placed, signature, check_constants=check_constants, device=index)
+        index = None
+        if image.facts["device"] != "cpu":
+            index = current_device() if device is None else device
+            image = dataclasses.replace(image, facts=_on_device(image.facts, index))
+        return NativeProgram(
+            image, signature, check_constants=check_constants, device=index, in_place=in_place
+        )
     except NativeError as error:
         raise error_of(f"[{error.code}] {error.message}") from error
     except (KeyError, TypeError, ParseError) as error:

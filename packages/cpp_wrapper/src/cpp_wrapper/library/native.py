@@ -40,16 +40,27 @@ class NativeProgram(LoadedProgram):
     """A program of a native library."""
 
     def __init__(
-        self, image: Image, signature: ir.Signature, *, check_constants: bool, device: int | None = None
+        self,
+        image: Image,
+        signature: ir.Signature,
+        *,
+        check_constants: bool,
+        device: int | None = None,
+        in_place: bool = False,
     ) -> None:
-        """`device` is the index of a program's CUDA device; None: the program has none.
+        """`device` is the index of a program's CUDA device; None: the program has none. `in_place` loads the
+        code by the file's path.
 
         Raises CacheError CPP304 and CPP306, and IsaError CPP201.
         """
         self.metadata, self.path = image.facts, image.path
         self._device = device
         self._model = open_model(
-            image, check_constants=check_constants, model_class=_TorchModel, device=device or 0
+            image,
+            check_constants=check_constants,
+            model_class=_TorchModel,
+            device=device or 0,
+            in_place=in_place,
         )
         self._signature, self._caller = signature, TorchCaller(torch)
         self._convention = Convention(signature, self._caller)
@@ -65,6 +76,11 @@ class NativeProgram(LoadedProgram):
     def __call__(self, *args: object, **kwargs: object) -> object:
         """Calls the program. Raises ExecutionError and LaunchError."""
         return self._slow(*args, **kwargs)
+
+    def run_as(self, other: LoadedProgram) -> None:
+        """See `LoadedProgram.run_as`."""
+        assert isinstance(other, NativeProgram)  # its library was built from the same program
+        self._model, self._constants, self.path = other._model, other._constants, other.path
 
     def run_into(self, outputs: Sequence[torch.Tensor], *args: object, **kwargs: object) -> None:
         """Calls the program and writes its results into the caller's tensors, one for each tensor output,
