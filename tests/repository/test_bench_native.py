@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from tools.bench.native.checks import proportional_kilobytes, weight_kilobytes
-from tools.bench.native.drivers import DRIVERS
+from tools.bench.native.drivers import DRIVERS, TOGETHER
 from tools.bench.native.environment import VERSIONS, export_environment, install, requirements
 from tools.bench.native.exports import KINDS, weight_bytes, write_case
 from tools.bench.native.figures import MIB, TOLERANCES, beyond_weights, geometric_mean, is_right, over_best
@@ -19,6 +19,7 @@ from tools.bench.native.forms import FORMS, make
 from tools.bench.native.models import MODELS, BenchModel
 from tools.bench.native.processes import Command, Server, parse_answer, run_driver
 from tools.bench.native.sides import FORM_SIDES, SIDES, Side, reason, shipped_bytes
+from tools.bench.native.together import titles
 
 _SOURCES = Path("tools/bench/native").resolve()
 
@@ -78,6 +79,7 @@ def test_every_side_has_a_driver() -> None:
     assert {kind.removesuffix("_float") for side in every for kind in side.exports} <= {*KINDS}
     assert {*FORMS} == {*FORM_SIDES} == {*TOLERANCES} - {""}
     assert len({entry.title for entry in MODELS.values()}) == len(MODELS)
+    assert len(titles()) == len(TOGETHER)
 
 
 def test_why_an_export_failed() -> None:
@@ -116,11 +118,9 @@ struct Sum final : side::Call {
 struct Sums final : side::Model {
   std::unique_ptr<side::Call> call(side::Case& given) override { return std::make_unique<Sum>(given); }
 };
-int main(int count, char** words) {
-  return side::drive(count, words, [](const std::string& path, int, side::Case&) {
-    if (path != "sum") throw std::runtime_error("no such model");
-    return std::make_unique<Sums>();
-  });
+std::unique_ptr<side::Model> OPEN_SIDE(const std::string& path, int, side::Case&) {
+  if (path != "sum") throw std::runtime_error("no such model");
+  return std::make_unique<Sums>();
 }
 """
 

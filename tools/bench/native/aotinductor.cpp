@@ -35,9 +35,7 @@ class AotiModel final : public side::Model {
 
 }  // namespace
 
-int main(int count, char** words) {
-  return side::drive(count, words, [](const std::string& path, int threads, side::Case&) {
-    at::set_num_threads(threads);
-    return std::make_unique<AotiModel>(path);
-  });
+std::unique_ptr<side::Model> OPEN_SIDE(const std::string& path, int threads, side::Case&) {
+  at::set_num_threads(threads);
+  return std::make_unique<AotiModel>(path);
 }

@@ -1,4 +1,6 @@
-"""What a library keeps to beside speed: threads that share it, repeated loads, processes that share its weights."""
+"""What a library keeps to beside speed: threads that share it, repeated loads, processes that share its weights,
+other runtimes in its process.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ from pathlib import Path
 
 from tools.bench.native.processes import Command, Server, run_driver
 from tools.bench.native.sides import LIBTORCH, NATIVE, SIDES, Workshop
+from tools.bench.native.together import together_row
 from tools.bench.pages import table
 
 _THREADS, _CALLS, _LOADS, _PROCESSES = 8, 10_000, 1_000, 8
@@ -84,4 +87,5 @@ def checks(workshop: Workshop) -> str:
             grown = (again["resident"] - again["before"]) / 1024
             rows.append((model, title, f"{loads:,} loads", f"{grown:+.1f} MiB since the {loads // 10}th"))
             rows.append((model, title, f"{_PROCESSES} processes", _shared(command)))
+    rows.append(together_row(workshop))
     return table(("model", "side", "check", "result"), rows)

@@ -80,19 +80,52 @@ DRIVERS: Mapping[str, Callable[[Path], Parts]] = {
 }
 
 
+TOGETHER = ("native", "libtorch", "aotinductor", "executorch")
+"""Sides that `together.cpp` holds in one process."""
+
+
 def compile_driver(name: str, packages: Path, folder: Path) -> Path:
     """Compiles a driver into `folder`, unless it is newer than its sources; returns its path."""
-    source, target = _HERE / f"{name}.cpp", folder / name
-    newest = max(file.stat().st_mtime for file in (source, _HERE / "side.h"))
-    if target.is_file() and target.stat().st_mtime > newest:
+    target = folder / name
+    if _is_newer(target, (name,)):
         return target
-    parts = DRIVERS[name](packages)
-    command: list[str | Path] = ["g++", "-std=c++20", "-O2", "-pthread", source, "-o", target, *parts.flags]
-    for header in parts.headers:
-        command += ["-isystem", header]
-    command += ["-Wl,--no-as-needed", *parts.libraries]
-    for path in parts.folders:
-        command += [f"-Wl,-rpath,{path}", f"-Wl,-rpath-link,{path}"]
     folder.mkdir(parents=True, exist_ok=True)
-    subprocess.run([*command, "-ldl"], check=True, env={**os.environ, "LC_ALL": "C"})
+    parts = DRIVERS[name](packages)
+    _run_compiler([_HERE / f"{name}.cpp", "-o", target, *_compiled(parts), *_linked(parts)])
     return target
+
+
+def compile_together(packages: Path, folder: Path) -> Path:
+    """Compiles the program of several sides into `folder`, as `compile_driver`."""
+    target = folder / "together"
+    if _is_newer(target, ("together", *TOGETHER)):
+        return target
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = {name: DRIVERS[name](packages) for name in TOGETHER}
+    objects = list[Path]()
+    for name, part in parts.items():
+        objects.append(folder / f"{name}.o")
+        own = ("-c", f"-DOPEN_SIDE=open_{name}", _HERE / f"{name}.cpp", "-o", objects[-1])
+        _run_compiler([*own, *_compiled(part)])
+    libraries = [word for part in parts.values() for word in _linked(part)]
+    _run_compiler([_HERE / "together.cpp", "-o", target, *objects, *dict.fromkeys(libraries)])
+    return target
+
+
+def _is_newer(target: Path, names: Sequence[str]) -> bool:
+    sources = (*(_HERE / f"{name}.cpp" for name in names), _HERE / "side.h")
+    return target.is_file() and target.stat().st_mtime > max(file.stat().st_mtime for file in sources)
+
+
+def _compiled(parts: Parts) -> Sequence[str | Path]:
+    return [*parts.flags, *(word for header in parts.headers for word in ("-isystem", header))]
+
+
+def _linked(parts: Parts) -> Sequence[str | Path]:
+    folders = [f"-Wl,{option},{path}" for path in parts.folders for option in ("-rpath", "-rpath-link")]
+    return ["-Wl,--no-as-needed", *parts.libraries, *folders, "-ldl"]
+
+
+def _run_compiler(words: Sequence[str | Path]) -> None:
+    command = ["g++", "-std=c++20", "-O2", "-pthread", *words]
+    subprocess.run(command, check=True, env={**os.environ, "LC_ALL": "C"})

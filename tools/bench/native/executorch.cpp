@@ -65,9 +65,7 @@ class EtModel final : public side::Model {
 
 }  // namespace
 
-int main(int count, char** words) {
-  return side::drive(count, words, [](const std::string& path, int threads, side::Case&) {
-    executorch::extension::threadpool::get_threadpool()->_unsafe_reset_threadpool(static_cast<uint32_t>(threads));
-    return std::make_unique<EtModel>(path);
-  });
+std::unique_ptr<side::Model> OPEN_SIDE(const std::string& path, int threads, side::Case&) {
+  executorch::extension::threadpool::get_threadpool()->_unsafe_reset_threadpool(static_cast<uint32_t>(threads));
+  return std::make_unique<EtModel>(path);
 }

@@ -33,6 +33,6 @@ class TorchModel final : public side::Model {
 
 }  // namespace
 
-int main(int count, char** words) {
-  return side::drive(count, words, [](const std::string& path, int, side::Case&) { return std::make_unique<TorchModel>(path); });
+std::unique_ptr<side::Model> OPEN_SIDE(const std::string& path, int, side::Case&) {
+  return std::make_unique<TorchModel>(path);
 }

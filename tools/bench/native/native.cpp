@@ -79,8 +79,6 @@ class NativeModel final : public side::Model {
 
 }  // namespace
 
-int main(int count, char** words) {
-  return side::drive(count, words, [](const std::string& path, int threads, side::Case&) {
-    return std::make_unique<NativeModel>(path, threads);
-  });
+std::unique_ptr<side::Model> OPEN_SIDE(const std::string& path, int threads, side::Case&) {
+  return std::make_unique<NativeModel>(path, threads);
 }

@@ -69,8 +69,6 @@ class OvModel final : public side::Model {
 
 }  // namespace
 
-int main(int count, char** words) {
-  return side::drive(count, words, [](const std::string& path, int threads, side::Case&) {
-    return std::make_unique<OvModel>(path, threads);
-  });
+std::unique_ptr<side::Model> OPEN_SIDE(const std::string& path, int threads, side::Case&) {
+  return std::make_unique<OvModel>(path, threads);
 }

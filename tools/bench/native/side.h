@@ -1,4 +1,4 @@
-// What the drivers of all sides share: a case (inputs, and the results of eager), and the commands of a driver.
+// What the drivers of all sides share: a case (inputs, and the results of eager), `main`, and the commands of a driver.
 //
 //   DRIVER MODEL CASE THREADS first              one call in a fresh process, measured since the process began
 //   DRIVER MODEL CASE THREADS serve              calls on request: a line of standard input `time NANOSECONDS` or `check`
@@ -123,19 +123,31 @@ inline Resident resident(const std::string& path) {
   return found;
 }
 
-/// Prints the largest difference from the results of eager, and their largest magnitude.
-inline void print_differences(Call& call, const Case& given) {
+/// The largest difference from the results of eager, which may be no number, and their largest magnitude.
+struct Differences {
+  double difference = 0, magnitude = 0;
+};
+
+/// The larger one; NaN if one of them is.
+inline double larger(double one, double other) { return std::isnan(one) || other <= one ? one : other; }
+
+inline Differences compare(Call& call, const Case& given) {
   double difference = 0, magnitude = 0;
   for (size_t index = 0; index < given.outputs.size(); ++index) {
     const auto* want = reinterpret_cast<const float*>(given.outputs[index].bytes.data());
     const float* found = call.output(index);
     for (int64_t at = 0; at < given.outputs[index].count(); ++at) {
       const double apart = std::fabs(static_cast<double>(found[at]) - want[at]);
-      difference = apart <= difference ? difference : apart;  // takes over what is not a number
+      difference = larger(difference, apart);
       magnitude = std::fmax(magnitude, std::fabs(want[at]));
     }
   }
-  std::printf("difference=%.9g magnitude=%.9g", difference, magnitude);
+  return {difference, magnitude};
+}
+
+inline void print_differences(Call& call, const Case& given) {
+  const Differences found = compare(call, given);
+  std::printf("difference=%.9g magnitude=%.9g", found.difference, found.magnitude);
 }
 
 inline void print_resident(const std::string& path) {
@@ -280,3 +292,11 @@ inline int drive(int count, char** words, const Open& open) {
 }
 
 }  // namespace side
+
+// A driver defines one function, which opens a model. A program of several sides (`together.cpp`) gives each a name:
+// -DOPEN_SIDE=open_native.
+#ifndef OPEN_SIDE
+#define OPEN_SIDE open_side
+std::unique_ptr<side::Model> open_side(const std::string& path, int threads, side::Case& given);
+int main(int count, char** words) { return side::drive(count, words, open_side); }
+#endif

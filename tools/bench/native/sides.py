@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.bench.native.drivers import compile_driver
+from tools.bench.native.drivers import compile_driver, compile_together
 from tools.bench.native.environment import ROOT, export_environment, install
 from tools.bench.native.processes import Command
 
@@ -105,6 +105,10 @@ class Workshop:
             commands[title] = Command(driver, folder / side.files[0], folder, side.variables)
         weights = int(json.loads((folder / "about.json").read_text(encoding="utf-8"))["weights"])
         return Prepared(commands, missing, weights)
+
+    def together(self) -> Path:
+        """Compiles the program of several sides, and returns its path."""
+        return compile_together(self._packages, self._folder / "drivers")
 
     def _export(self, model: str, kind: str, folder: Path) -> str:
         """Exports; returns why it failed, or ''. The log stays in the folder."""
