@@ -1,8 +1,8 @@
 """Measures builds of C++ kernels: shared units against one library each, with and without a precompiled
 header.
 
-Usage: `python -m tools.bench.bench_cpp_build [--write]`. Prints a table; `--write` also writes
-`docs/benchmarks/cpp_build.md`, expectation first.
+Usage: `python -m tools.bench.bench_cpp_build [--write] [kernels] [libraries]`. Prints tables; `--write` also
+writes `docs/benchmarks/cpp_build.md`, expectation first. `libraries` are builds of one model for both runtimes.
 
 The kernels are those that Inductor generates for a training step of a transformer layer. Inductor's own
 compilation is not timed: its compiler is replaced by one that only collects sources.
@@ -28,13 +28,20 @@ from torch._inductor.cpu_vec_isa import pick_vec_isa
 
 from cpp_wrapper import CppKernelRuntime, CppOptions
 from cpp_wrapper.settings import Settings, read_settings
-from tools.bench.pages import command_line, page, publish, table
+from tools.bench.library_build import library_builds
+from tools.bench.pages import command_line, page, publish, section_of, table
 from wrapper_ir import ir
 
 EXPECTATION = """\
 Expected from the times of single compiler runs: reading the headers takes some 1.5 s of processor time, a kernel a
 tenth of that. So a library for each kernel takes several times as long as one for all; a precompiled header takes
 most of the reading away but costs several times a reading to make, so it pays only after several programs."""
+
+_KERNELS, _LIBRARIES = "Measured", "Libraries from empty caches"
+ABOUT_LIBRARIES = """\
+Seconds of `cpp_wrapper.build` of the GPT of four blocks of width 256 on 64 tokens, float32, with planned memory, in fresh processes with
+empty caches and without prebuilt objects; capture is not among them. Sides alternate; seconds are the best round's, a ratio is the
+median of the rounds."""
 
 C_TYPES = {
     "float": ir.DType.F32,
@@ -134,8 +141,8 @@ FOLLOWS = """\
   it saves has become worth its cost."""
 
 
-def report(kernels: list[ir.CppKernel], rows: list[Row], header: float) -> str:
-    """The document."""
+def kernel_text(kernels: list[ir.CppKernel], rows: list[Row], header: float) -> str:
+    """The text of what was measured of kernels."""
     best = min(row.seconds for row in rows if "shared" in row.way and "header" not in row.way)
     size = sum(len(kernel.source) for kernel in kernels)
     about = (
@@ -147,18 +154,39 @@ def report(kernels: list[ir.CppKernel], rows: list[Row], header: float) -> str:
         [(r.way, r.runs, f"{r.seconds:.1f}", f"{r.seconds / best:.2f}") for r in rows],
     )
     cost = f"Making the precompiled header adds {header:.1f} s, once for a cache, and takes about 150 MB."
+    return f"{about}\n\n{times}\n\n{cost}"
+
+
+def report(kernels: str, libraries: str) -> str:
+    """The document."""
     return page(
         "Building C++ kernels",
         "python -m tools.bench.bench_cpp_build --write",
         ("Expectation", EXPECTATION),
-        ("Measured", f"{about}\n\n{times}\n\n{cost}"),
+        (_KERNELS, kernels),
+        (_LIBRARIES, libraries),
         ("What follows", FOLLOWS),
     )
 
 
 def main() -> int:
     """Runs the benchmark; exit status 1 where shared units aren't the fastest way without a header."""
-    options = command_line(__doc__).parse_args()
+    parser = command_line(__doc__)
+    parser.add_argument("what", nargs="*", default=["kernels", "libraries"], help="kernels, libraries")
+    options = parser.parse_args()
+    name = options.page or "cpp_build"
+    measured, is_right = section_of(name, _KERNELS), True
+    if "kernels" in options.what:
+        measured, is_right = kernel_builds()
+    libraries = section_of(name, _LIBRARIES)
+    if "libraries" in options.what:
+        libraries = f"{ABOUT_LIBRARIES}\n\n{library_builds()}"
+    publish("cpp_build", report(measured, libraries), options)
+    return 0 if is_right else 1
+
+
+def kernel_builds() -> tuple[str, bool]:
+    """Measures kernels; returns the text, and whether shared units are the fastest way without a header."""
     kernels = collect()
     rows = [
         timed("shared units", kernels, header=False, shared=True),
@@ -166,8 +194,7 @@ def main() -> int:
         timed("one library each", kernels, header=False, shared=False),
         timed("one library each, precompiled header", kernels, header=True, shared=False),
     ]
-    publish("cpp_build", report(kernels, rows, header_seconds(kernels)), options)
-    return 0 if rows[0].seconds <= rows[2].seconds else 1
+    return kernel_text(kernels, rows, header_seconds(kernels)), rows[0].seconds <= rows[2].seconds
 
 
 if __name__ == "__main__":
