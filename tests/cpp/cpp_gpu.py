@@ -315,7 +315,8 @@ def _add(grid: tuple[int, ...], params: ctypes.Array[ctypes.c_void_p]) -> None:
     c.copy_(a + factor * b)
 
 
-def _compile(source: Path, output: Path, *flags: str) -> None:
+def compile_library(source: Path, output: Path, *flags: str) -> None:
+    """Compiles a file of C++ to a shared library."""
     subprocess.run(
         ["c++", "-std=c++20", "-shared", "-fPIC", "-O1", str(source), "-o", str(output), *flags], check=True
     )
@@ -341,7 +342,7 @@ def load_drivers() -> FakeDrivers:
     folder = Path(kept.name)
     cuda = FakeCuda(build_fake(folder, "libcuda.so.1"), read_settings())
     output = folder / "libfakecublaslt.so"
-    _compile(Path(__file__).with_name("fake_cublaslt.cpp"), output, "-Wl,-soname,libcublasLt.so.13")
+    compile_library(Path(__file__).with_name("fake_cublaslt.cpp"), output, "-Wl,-soname,libcublasLt.so.13")
     matmuls = ctypes.CDLL(str(output))
     matmuls.fake_workspace.restype = ctypes.c_uint64
     add = _host_function(_add)
@@ -358,7 +359,7 @@ def load_fakes(folder: Path) -> FakeGpu:
     drivers = load_drivers()
     source, path = Path(__file__).with_name("fake_torch_cuda.cpp"), folder / f"lib{_FAKE}.so"
     libraries = torch_library_dir()
-    _compile(
+    compile_library(
         source,
         path,
         *(f"-Wl,-soname,lib{_FAKE}.so", f"-L{libraries}", f"-Wl,-rpath,{libraries}", "-ltorch_cpu"),

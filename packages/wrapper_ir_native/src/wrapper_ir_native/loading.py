@@ -12,9 +12,9 @@ from pathlib import Path
 
 from wrapper_ir_native.api import Api, Options, api_of
 from wrapper_ir_native.code import open_code
-from wrapper_ir_native.cublas import provide_cublas
 from wrapper_ir_native.errors import CacheError, error_of
 from wrapper_ir_native.file import FormatError, Image, read_code, read_image
+from wrapper_ir_native.nvidia import provide_libraries
 from wrapper_ir_native.program import Model, NativeProgram
 from wrapper_ir_native.structure import Json
 
@@ -92,7 +92,7 @@ def open_model(
         raise CacheError("CPP304", str(error), _HINT) from error
     except (OSError, AttributeError, ValueError) as error:
         raise CacheError("CPP304", f"{image.path} is not a native library: {error}", _HINT) from error
-    provide_cublas(image.facts)
+    provide_libraries(image.facts)
     options = Options(
         size=ctypes.sizeof(Options),
         threads=threads,

@@ -1,14 +1,13 @@
 // Matmuls on a device by cuBLASLt, with a workspace for each stream.
 #include <dlfcn.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <mutex>
 
 #include "cuda_memory.h"
 #include "gpu_matmuls.h"
 #include "graphs.h"
 #include "operator.h"
+#include "per_stream.h"
 
 namespace wir {
 
@@ -18,33 +17,6 @@ void* find_cublas(const char* name) {
 }
 
 namespace {
-
-/// Matmuls of one stream: its calls are in order, so that they share a workspace.
-struct OfStream {
-  int32_t gpu;
-  void* stream;
-  std::mutex using_it;
-  Matmuls matmuls;
-  OfStream(int32_t gpu, void* stream) : gpu(gpu), stream(stream) {}
-};
-
-/// Maximum number of streams that keep a workspace; the one that is used least recently loses it.
-constexpr size_t kStreams = 16;
-
-std::shared_ptr<OfStream> of_stream(int32_t gpu, void* stream) {
-  // Never destroyed: the driver ends before the library's static objects.
-  static auto* const known = new std::vector<std::shared_ptr<OfStream>>;
-  static std::mutex searching;
-  const std::lock_guard<std::mutex> lock(searching);
-  const auto found = std::find_if(known->begin(), known->end(), [&](const auto& one) { return one->gpu == gpu && one->stream == stream; });
-  if (found != known->end()) {
-    std::rotate(known->begin(), found, found + 1);
-  } else {
-    if (known->size() == kStreams) known->pop_back();
-    known->insert(known->begin(), std::make_shared<OfStream>(gpu, stream));
-  }
-  return known->front();
-}
 
 bool is_float(int32_t dtype) {
   return dtype == kF32 || dtype == kF16 || dtype == kBF16 || dtype == kF64 || dtype == kC64 || dtype == kC128;
@@ -58,9 +30,9 @@ struct Product {
 };
 
 const char* multiply(const Run& run, const Product& one, Tensor bias, Tensor first, Tensor second) {
-  const std::shared_ptr<OfStream> own = of_stream(run.gpu.index, run.stream);
+  const std::shared_ptr<OfStream<Matmuls>> own = of_stream<Matmuls>(run.gpu.index, run.stream);
   const std::lock_guard<std::mutex> lock(own->using_it);
-  return own->matmuls.multiply(run, one.out, bias != nullptr ? &bias : nullptr, first, second, one.beta, one.alpha);
+  return own->state.multiply(run, one.out, bias != nullptr ? &bias : nullptr, first, second, one.beta, one.alpha);
 }
 
 [[gnu::cold]] void check_operands(const Product& one) {

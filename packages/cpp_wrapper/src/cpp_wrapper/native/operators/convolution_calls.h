@@ -1,25 +1,9 @@
 // What operators of convolutions share: arguments, layouts and element types.
 #pragma once
 #include "convolution.h"
+#include "convolution_arguments.h"
 
 namespace wir {
-
-/// A list of integers of an operator.
-struct List {
-  const int64_t* values;
-  int64_t count;
-};
-
-/// Arguments of a convolution. `name` is the operator's.
-struct Request {
-  const char* name;
-  Tensor input;
-  const int64_t* weight_sizes;
-  int64_t weight_rank;
-  List stride, padding, dilation, output_padding;
-  bool transposed;
-  int64_t groups;
-};
 
 /// The operands of a convolution.
 template <class T> struct Operands {
@@ -30,17 +14,8 @@ template <class T> struct Operands {
   Epilogue end = {};  // of float only
 };
 
-/// Fails with the operator's name.
-[[noreturn, gnu::cold]] void fail(const Request& of, const char* text);
-/// Checks the arguments, and returns their geometry.
-Convolution geometry(const Request& of);
-void check_bias(const Request& of, Tensor bias, const Convolution& made, int32_t dtype);
-void check_result(const Request& of, const Convolution& made, Tensor out);
-
 /// Returns whether torch's result is channels-last.
 bool has_last_result(const Convolution& of, Tensor input, Tensor weight);
-/// Writes the dense strides of a contiguous or channels-last tensor.
-void set_strides(int64_t rank, const int64_t* sizes, bool is_last, int64_t* strides);
 /// Returns a copy in float32, in the order of memory of the tensor.
 Owned widened(Tensor tensor);
 /// Returns whether an element type is computed in float32.
