@@ -73,6 +73,30 @@ def test_results_and_layouts_equal_the_operator_of_torch(
     assert_near(logsumexp, sums.double(), dtype)
 
 
+@pytest.mark.parametrize("width", [1, 7, 32, 80])
+@pytest.mark.parametrize("keys", [1, 33, 300])
+@pytest.mark.parametrize("is_causal", [False, True])
+def test_many_rows_of_bfloat16(operators: Operators, width: int, keys: int, is_causal: bool) -> None:
+    """Numbers of a head and keys in pairs, with one left over."""
+    query = torch.randn(2, 4, 45, width).bfloat16()
+    key, value = (torch.randn(2, 2, keys, width).bfloat16() for _ in range(2))
+    case = Case(query, key, value, is_causal)
+    expected, sums = case.expected()
+    found, logsumexp = flash(operators, case)
+    assert_near(found, expected, torch.bfloat16)
+    assert_near(logsumexp, sums, torch.bfloat16)
+    spread = torch.stack([value, torch.full_like(value, math.nan)], -1)[..., 0]
+    assert torch.equal(flash(operators, Case(query, key, spread, is_causal))[0], found)
+
+
+def test_keys_that_no_row_sees_are_not_read(operators: Operators) -> None:
+    """The last visible key has no partner in a pair."""
+    query, key = torch.randn(1, 1, 41, 16).bfloat16(), torch.randn(1, 1, 50, 16).bfloat16()
+    key[:, :, 41:] = math.nan
+    found = flash(operators, Case(query, key, key, is_causal=True))[0]
+    assert bool(found.isfinite().all())
+
+
 @pytest.mark.parametrize("queries", [3, 40])
 def test_rows_without_keys_are_zero(operators: Operators, queries: int) -> None:
     query, key = torch.randn(1, 2, queries, 16), torch.randn(1, 2, 6, 16)

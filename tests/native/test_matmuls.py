@@ -239,6 +239,28 @@ def test_packed_products(
     _check(out, wanted, k)
 
 
+@pytest.mark.parametrize("bias_dtype", _FLOATS)
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_biases_of_other_types(native: Operators, dtype: torch.dtype, bias_dtype: torch.dtype) -> None:
+    a, b, bias = torch.randn(9, 33).to(dtype), torch.randn(33, 70).to(dtype), torch.randn(70).to(bias_dtype)
+    out = torch.empty(9, 70, dtype=dtype)
+    native.call("wrapper_ir::packed_addmm.out", bias, a, _panels(b, 2), 70, out=out)
+    _check(out, (a.double() @ b.double() + bias.double()).to(dtype), 33)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_results_round_to_even_and_keep_nan(native: Operators, dtype: torch.dtype) -> None:
+    """Products with an identity: each result is a bias plus a number of the row, rounded once."""
+    n = 40
+    row = torch.linspace(-3, 3, n).to(dtype).view(1, n)
+    row[0, 3], row[0, 20] = math.inf, -math.inf
+    bias = torch.linspace(0, 0.01, n)
+    bias[5] = math.nan
+    out = torch.empty(1, n, dtype=dtype)
+    native.call("wrapper_ir::packed_addmm.out", bias, row[:, :1] * 0 + 1, _panels(row, 2), n, out=out)
+    assert torch.equal(out.nan_to_num(7), (row.float() + bias).to(dtype).nan_to_num(7))
+
+
 @_products_of_floats
 def test_products_of_floats_and_int8(
     native: Operators, data: st.DataObject, dtype: torch.dtype, m: int, n: int, k: int

@@ -23,7 +23,7 @@ from tools.bench.native.environment import VERSIONS
 from tools.bench.native.figures import MIB, TOLERANCES, beyond_weights, geometric_mean, is_right, over_best
 from tools.bench.native.models import MODELS
 from tools.bench.native.processes import Command, Server, run_driver
-from tools.bench.native.sides import FORM_SIDES, LIBTORCH, NATIVE, SIDES, Workshop, shipped_bytes
+from tools.bench.native.sides import FORM_SIDES, LIBTORCH, MISSING_SIDES, NATIVE, SIDES, Workshop, shipped_bytes
 from tools.bench.pages import command_line, page, publish, section_of, table
 from tools.bench.timing import alternate
 
@@ -141,7 +141,8 @@ def calls(workshop: Workshop, models: Sequence[str], rounds: int, threads: int, 
     """A table of all sides, a row a model, and the geometric means."""
     wanted = FORM_SIDES[form] if form else SIDES
     own = [title for title in (LIBTORCH, NATIVE) if title in wanted]
-    rows, notes = list[list[str]](), list[str]()
+    rows = list[list[str]]()
+    notes = [f"{title}: {why}" for title, why in MISSING_SIDES.get(form, {}).items()]
     ratios: dict[str, list[float]] = {title: [] for title in own}
     for base in models:
         name = f"{base}.{form}" if form else base

@@ -56,6 +56,10 @@ FORM_SIDES: Mapping[str, Mapping[str, Side]] = {
     },
 }
 """Sides of models in other forms, each by the way that its runtime has for it."""
+MISSING_SIDES: Mapping[str, Mapping[str, str]] = {
+    "bf16": {"ONNX Runtime": "its provider for CPUs has no matrix products of bfloat16 on x86-64"}
+}
+"""Why sides are missing from the table of a form."""
 
 _OURS = ("libtorch", "native")
 """Exports that change with this repository."""

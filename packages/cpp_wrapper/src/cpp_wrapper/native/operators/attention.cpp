@@ -9,8 +9,8 @@ namespace {
 /// Products of numbers that are worth a thread.
 constexpr double kThreadWork = 250000;
 
-template <class T> void compute_rows(const Attention& call) {
-  const AttentionRows<T> rows(call);
+template <class T, bool kPairs = false> void compute_rows(const Attention& call) {
+  const AttentionRows<T, kPairs> rows(call);
   const auto all_rows = static_cast<double>(call.batch * call.heads * call.queries);
   const auto useful = static_cast<int64_t>(all_rows * static_cast<double>(call.keys * (call.width + call.depth)) / kThreadWork);
   const int64_t parts = std::max<int64_t>(1, std::min({rows.blocks(), thread_count(), useful}));
@@ -162,7 +162,11 @@ void compute_attention(const Attention& call) {
   if (call.batch * call.heads * call.queries == 0) return;
   switch (call.query->dtype) {
     case kF32: return compute_rows<float>(call);
-    case kBF16: return compute_rows<BFloat16>(call);
+    case kBF16:
+#ifdef WIR_HAS_DOTS
+      if (has_pair_products()) return compute_rows<BFloat16, true>(call);
+#endif
+      return compute_rows<BFloat16>(call);
     case kF16: return compute_rows<Half>(call);
     case kF64: return compute_doubles(call);
     default: fail_dtype("attention", call.query->dtype);

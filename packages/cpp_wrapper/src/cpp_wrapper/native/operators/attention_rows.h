@@ -1,7 +1,7 @@
 // Attention over the keys of one head: blocks of many rows, whose scores have a row of lanes for each key, and few rows.
 #pragma once
 #include "attention.h"
-#include "rows.h"
+#include "row_pairs.h"
 
 namespace wir {
 namespace {
@@ -13,12 +13,14 @@ constexpr int64_t kFewKeys = 1024;
 constexpr int64_t kScores = std::max(kBlockRows * kBlockKeys, kFewRows * (kFewKeys + kWidth));
 
 /// Computes rows of a call, in memory of the caller. Scores are in units of log2: exponentials are powers of two.
-template <class T> class AttentionRows {
+/// `kPairs`, of bfloat16: products of many rows multiply pairs of numbers, and weights are rounded, as torch's are.
+template <class T, bool kPairs = false> class AttentionRows {
  public:
   explicit AttentionRows(const Attention& call) : call_(call) {
     width_ = whole_vectors(call.width);
     depth_ = whole_vectors(call.depth);
     const bool key_is_loose = call.key->strides()[3] != 1, value_is_loose = call.value->strides()[3] != 1 || depth_ != call.depth;
+    packs_key_ = !kPairs || few() || key_is_loose || call.width % 2 != 0;
     packs_ = few() ? key_is_loose || value_is_loose || width_ != call.width : key_is_loose || value_is_loose || !kIsFloat;
     head_blocks_ = few() ? 1 : (call.rows() + kBlockRows - 1) / kBlockRows;
   }
@@ -27,8 +29,7 @@ template <class T> class AttentionRows {
   /// Floats of memory for a thread.
   int64_t memory() const {
     const int64_t rows = few() ? kFewRows : kBlockRows;
-    const int64_t packed = packs_ ? call_.keys * (width_ + depth_) : 0;
-    return kScores + rows * (width_ + depth_ + 2) + kWidth * (width_ + kBlockKeys) + packed;
+    return kScores + rows * (width_ + depth_ + 2) + kWidth * (width_ + kBlockKeys) + key_memory() + value_memory();
   }
   void compute(int64_t first_block, int64_t last_block, float* memory) const {
     Work work = carve(memory);
@@ -37,7 +38,7 @@ template <class T> class AttentionRows {
       const int64_t head = block / head_blocks_, first = block % head_blocks_ * kBlockRows;
       work.batch = head / call_.shared_heads;
       work.head = head % call_.shared_heads;
-      if (packs_ && packed != head) pack(work);
+      if (packs_ && packed != head) uses_pairs() ? pack_pairs(work) : pack(work);
       packed = head;
       compute_block(work, first, few() ? call_.rows() : std::min(kBlockRows, call_.rows() - first));
     }
@@ -55,6 +56,14 @@ template <class T> class AttentionRows {
   };
 
   bool few() const { return call_.rows() <= kFewRows; }
+  bool uses_pairs() const { return kPairs && !few(); }
+  /// Keys that any row sees.
+  int64_t visible_keys() const { return call_.is_causal ? std::min(call_.keys, call_.queries) : call_.keys; }
+  /// Floats of copies of a head.
+  int64_t key_memory() const { return !packs_ || !packs_key_ ? 0 : call_.keys * (uses_pairs() ? key_words() : width_); }
+  int64_t value_memory() const { return !packs_ ? 0 : (uses_pairs() ? words_of(call_.keys) : call_.keys) * depth_; }
+  /// Words of a row of keys in pairs.
+  int64_t key_words() const { return whole_vectors(words_of(call_.width)); }
   Row row_at(const Work& work, int64_t row) const {
     return {work.head * call_.group() + row / call_.queries, row % call_.queries};
   }
@@ -72,7 +81,7 @@ template <class T> class AttentionRows {
     work.highest = take(rows);
     work.totals = take(rows);
     work.buffer = take(kWidth * (width_ + kBlockKeys));
-    work.key = take(packs_ ? call_.keys * width_ : 0);
+    work.key = take(key_memory());
     work.value = memory;
     return work;
   }
@@ -83,6 +92,21 @@ template <class T> class AttentionRows {
     const T *key = head_of(call_.key, work), *value = head_of(call_.value, work);
     for (int64_t i = 0; i < call_.keys; ++i) copy_row(key + i * k[2], k[3], call_.width, 1, work.key + i * width_);
     for (int64_t i = 0; i < call_.keys; ++i) copy_row(value + i * v[2], v[3], call_.depth, 1, work.value + i * depth_);
+  }
+
+  /// Copies the key of a head as rows of pairs if its own are not, and the value as rows of words with two positions.
+  void pack_pairs(const Work& work) const {
+    const int64_t *k = call_.key->strides(), *v = call_.value->strides(), visible = visible_keys();
+    const T *key = head_of(call_.key, work), *value = head_of(call_.value, work);
+    if constexpr (kPairs) {
+      for (int64_t i = 0; packs_key_ && i < visible; ++i) {
+        copy_pairs(key + i * k[2], k[3], call_.width, work.key + i * key_words());
+      }
+      for (int64_t i = 0; i < visible; i += 2) {
+        const T* next = i + 1 < visible ? value + (i + 1) * v[2] : nullptr;
+        join_rows(value + i * v[2], next, v[3], call_.depth, reinterpret_cast<uint32_t*>(work.value + i / 2 * depth_));
+      }
+    }
   }
 
   void compute_block(const Work& work, int64_t first, int64_t count) const {
@@ -125,14 +149,18 @@ template <class T> class AttentionRows {
 
   // --- many rows: `scores` has a row for each key, with a lane for each row of the block
 
+  void load_query(const T* row, float* to) const {
+    if constexpr (kPairs) copy_pairs(row, call_.query->strides()[3], call_.width, to);
+    else copy_row(row, call_.query->strides()[3], call_.width, scale(), to);
+  }
   void load_queries(const Work& work, int64_t first, int64_t count, int64_t lanes) const {
     for (int64_t lane = 0; lane < lanes; lane += kWidth) {
       for (int i = 0; i < kWidth; ++i) {
         float* to = work.buffer + i * width_;
-        if (lane + i < count) copy_row(query_at(work, first + lane + i), call_.query->strides()[3], call_.width, scale(), to);
+        if (lane + i < count) load_query(query_at(work, first + lane + i), to);
         else std::fill_n(to, width_, 0.0F);
       }
-      transpose_rows<false>(work.buffer, width_, call_.width, work.queries + lane, lanes);
+      transpose_rows<false>(work.buffer, width_, kPairs ? words_of(call_.width) : call_.width, work.queries + lane, lanes);
     }
   }
 
@@ -202,8 +230,15 @@ template <class T> class AttentionRows {
         float* at = scores + j * lanes + v * kWidth;
         const Floats weights = exp2_nonpositive(load_lanes(at) - highest[v]);
         totals[v] += weights;
-        store_lanes(at, weights);
+        if constexpr (!kPairs) {
+          store_lanes(at, weights);
+        } else {
+          const Floats next = j + 1 < keys ? exp2_nonpositive(load_lanes(at + lanes) - highest[v]) : Floats{};
+          totals[v] += next;
+          store_words(scores + j / 2 * lanes + v * kWidth, rounded_halves(weights) | rounded_halves(next) << 16);
+        }
       }
+      if constexpr (kPairs) ++j;
     }
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
@@ -226,25 +261,50 @@ template <class T> class AttentionRows {
     const int64_t lanes = whole_vectors(count), last = (first + count - 1) % call_.queries;
     const bool is_one_head = first % call_.queries <= last && count <= call_.queries;
     const int64_t visible = call_.is_causal ? std::min(call_.keys, (is_one_head ? last : call_.queries - 1) + 1) : call_.keys;
-    const float *key = work.key, *value = work.value;
-    int64_t key_row = width_, value_row = depth_;
-    if constexpr (kIsFloat) {
-      if (!packs_) {
-        key = head_of(call_.key, work), value = head_of(call_.value, work);
-        key_row = call_.key->strides()[2], value_row = call_.value->strides()[2];
-      }
-    }
     load_queries(work, first, count, lanes);
     for (int64_t k = 0; k < visible; k += kBlockKeys) {
       const int64_t keys = std::min(kBlockKeys, visible - k);
-      multiply_rows<float>({keys, lanes / kWidth, call_.width, key + k * key_row, key_row, 1, work.queries, lanes, work.scores,
-                            lanes, false});
+      multiply_keys(work, lanes, k, keys);
       if (call_.mask != nullptr) add_mask(work, first, count, lanes, k, keys);
       if (call_.is_causal) hide_later(work, first, lanes, k, keys);
       weigh_rows(work, lanes, keys, k == 0);
-      multiply_rows<float>({count, depth_ / kWidth, keys, work.scores, 1, lanes, value + k * value_row, value_row, work.sums,
-                            depth_, k > 0});
+      multiply_values(work, count, lanes, k, keys);
     }
+  }
+
+  /// Computes scores of `keys` keys from `first` on.
+  void multiply_keys(const Work& work, int64_t lanes, int64_t first, int64_t keys) const {
+    const int64_t vectors = lanes / kWidth;
+    if constexpr (kPairs) {
+      const int64_t row = packs_key_ ? key_words() * 4 : call_.key->strides()[2] * 2;
+      const auto* from = reinterpret_cast<const unsigned char*>(head_of(call_.key, work));
+      if (packs_key_) from = reinterpret_cast<const unsigned char*>(work.key);
+      const auto* queries = reinterpret_cast<const uint32_t*>(work.queries);
+      multiply_pairs({keys, vectors, words_of(call_.width), from + first * row, row, 4, queries, lanes, work.scores, lanes,
+                      scale(), false});
+    } else {
+      const auto [from, row] = rows_of(call_.key, work, work.key, width_);
+      multiply_rows<float>({keys, vectors, call_.width, from + first * row, row, 1, work.queries, lanes, work.scores, lanes,
+                            false});
+    }
+  }
+  /// Adds values of `keys` keys from `first` on, times the weights.
+  void multiply_values(const Work& work, int64_t count, int64_t lanes, int64_t first, int64_t keys) const {
+    const int64_t vectors = depth_ / kWidth;
+    if constexpr (kPairs) {
+      const auto* from = reinterpret_cast<const uint32_t*>(work.value) + first / 2 * depth_;
+      multiply_pairs({count, vectors, words_of(keys), work.scores, 4, lanes * 4, from, depth_, work.sums, depth_, 1, first > 0});
+    } else {
+      const auto [from, row] = rows_of(call_.value, work, work.value, depth_);
+      multiply_rows<float>({count, vectors, keys, work.scores, 1, lanes, from + first * row, row, work.sums, depth_, first > 0});
+    }
+  }
+  /// Rows of floats of a head, and the step between them: of the tensor itself, or packed.
+  std::pair<const float*, int64_t> rows_of(Tensor tensor, const Work& work, const float* packed, int64_t step) const {
+    if constexpr (kIsFloat) {
+      if (!packs_) return {head_of(tensor, work), tensor->strides()[2]};
+    }
+    return {packed, step};
   }
 
   // --- few rows: `scores` has a row for each of them
@@ -330,7 +390,7 @@ template <class T> class AttentionRows {
   const Attention& call_;
   int64_t width_, depth_;  // sizes of heads, in whole vectors
   int64_t head_blocks_;
-  bool packs_;
+  bool packs_, packs_key_;
 };
 
 }  // namespace

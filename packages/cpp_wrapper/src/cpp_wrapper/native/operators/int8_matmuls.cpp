@@ -86,9 +86,7 @@ template <class To> void store_scaled(PackedCall& call) {
   const float* bias = call.bias ? data_of<float>(call.bias.get()) : nullptr;
   const float* scales = call.scales ? data_of<float>(call.scales.get()) : nullptr;
   multiply_integers(call, [=](int64_t row, int64_t column, int64_t columns, const int32_t* sums) {
-    float line[4 * kPanel];
-    scale_row(sums, columns, scales ? scales + column : nullptr, bias ? bias + column : nullptr, line);
-    store_row(line, columns, out + row * step + column);
+    finish_row(sums, columns, scales ? scales + column : nullptr, bias ? bias + column : nullptr, out + row * step + column);
   });
 }
 

@@ -1,5 +1,6 @@
 // Inner kernels over panels whose rows are interleaved: two of 16 bits, or four of 8 bits, in each 32-bit word.
 #pragma once
+#include "lanes.h"
 #include "panels.h"
 
 namespace wir {
@@ -107,17 +108,14 @@ template <class Kind, int kTileHeight, int kPanels> void compute_interleaved(con
   }
 }
 
-#if defined(__AVX512F__)
-#define WIR_HAS_DOTS 1
-/// Instructions that not all processors of the level have: bfloat16 by bfloat16, and uint8 by int8. Rows of `a` are padded to
-/// whole words. Assembly, since the compiler has the instructions only for a higher level.
+#ifdef WIR_HAS_DOTS
+/// Bfloat16 by bfloat16. Rows of `a` are padded to whole words.
 struct BFloatDots {
   using Sum = float;
-  static bool is_supported() { return __builtin_cpu_supports("avx512bf16"); }
-  static void add(Lanes<float>& sum, Lanes<uint32_t> factor, Lanes<uint32_t> row) {
-    asm("vdpbf16ps\t%2, %1, %0" : "+v"(sum) : "v"(factor), "v"(row));
-  }
+  static bool is_supported() { return has_pair_products(); }
+  static void add(Floats& sum, WordLanes factor, WordLanes row) { add_pairs(sum, factor, row); }
 };
+/// Uint8 by int8, by an instruction that not all processors of the level have. Rows of `a` are padded to whole words.
 struct ByteDots {
   using Sum = uint32_t;
   static bool is_supported() { return __builtin_cpu_supports("avx512vnni"); }

@@ -21,18 +21,18 @@ struct PackedCall {
   int64_t to_step() const { return m == 1 ? n : to()->strides()[0]; }
 };
 
-/// Returns a float for each column, contiguous; null for none.
 inline Owned converted_copy(Tensor row, int32_t dtype) {
   const Owned copy(clone_with_strides(row));
   return contiguous(copy.get(), dtype);
 }
-inline Owned read_columns(const PackedCall& call, Tensor* given) {
+/// Returns a number of type `dtype` for each column, contiguous; null for none.
+inline Owned read_columns(const PackedCall& call, Tensor* given, int32_t dtype = kF32) {
   if (given == nullptr) return nullptr;
   Tensor row = *given;
   if (row->rank != 1 || row->sizes()[0] != call.n) {
     fail_arguments(call.name, "the bias and scales need a number for each column");
   }
-  return overlaps(call.out, row) ? converted_copy(row, kF32) : contiguous(row, kF32);
+  return overlaps(call.out, row) ? converted_copy(row, dtype) : contiguous(row, dtype);
 }
 
 /// Checks sizes and layouts. `group`: rows of a word of the panels.
@@ -72,33 +72,46 @@ inline Rows read_rows(PackedCall& call, int32_t dtype, int64_t group) {
   return {call.first->data(), padded * size};
 }
 
-/// Writes `bias + scales * sums` of a row; null for none.
-template <class Sum> void scale_row(const Sum* sums, int64_t columns, const float* scales, const float* bias, float* line) {
-  for (int64_t j = 0; j < columns; ++j) line[j] = static_cast<float>(sums[j]);
-  if (scales) {
-    for (int64_t j = 0; j < columns; ++j) line[j] *= scales[j];
+/// Returns numbers of columns of a row of `read_columns`, as floats: in `memory` if they are not; null for none.
+inline const float* columns_of(Tensor row, int64_t first, int64_t count, float* memory) {
+  if (row == nullptr) return nullptr;
+  if (row->dtype == kF32) return data_of<float>(row) + first;
+  if (row->dtype == kBF16) {
+    convert_numbers(data_of<BFloat16>(row) + first, count, memory);
+  } else {
+    convert_numbers(data_of<Half>(row) + first, count, memory);
   }
-  if (bias) {
-    for (int64_t j = 0; j < columns; ++j) line[j] += bias[j];
-  }
+  return memory;
 }
-template <class To> void store_row(const float* line, int64_t columns, To* to) {
-  for (int64_t j = 0; j < columns; ++j) to[j] = converted<To>(line[j]);
+
+/// Writes `bias + scales * sums` of a row; null for none.
+template <class Sum, class To>
+void finish_row(const Sum* sums, int64_t columns, const float* scales, const float* bias, To* to) {
+  int64_t j = 0;
+  for (; j + kWidth <= columns; j += kWidth) {
+    Floats values = __builtin_convertvector(*reinterpret_cast<const Lanes<Sum>*>(sums + j), Floats);
+    if (scales) values *= load_lanes(scales + j);
+    if (bias) values += load_lanes(bias + j);
+    store_lanes(to + j, values);
+  }
+  for (; j < columns; ++j) {
+    const float value = static_cast<float>(sums[j]) * (scales ? scales[j] : 1);
+    to[j] = converted<To>(bias ? value + bias[j] : value);
+  }
 }
 
 /// Computes a product of floats with a kind of panels; `To` is the type of the result.
 template <class Kind, class To> void multiply_floats(PackedCall& call, int64_t group, const Rows& rows) {
-  const float* bias = call.bias ? data_of<float>(call.bias.get()) : nullptr;
-  const float* scales = call.scales ? data_of<float>(call.scales.get()) : nullptr;
+  Tensor bias = call.bias.get(), scales = call.scales.get();
   To* out = data_of<To>(call.to());
   const int64_t out_step = call.to_step();
   const InterleavedProduct product{call.m, call.n, call.k, rows.data, rows.step, data_of<uint32_t>(call.packed)};
   multiply_interleaved<Kind>(product, group, [=](const SumsTile<float>& tile) {
+    float memory[2][4 * kPanel];
+    const float* scale = columns_of(scales, tile.column, tile.columns, memory[0]);
+    const float* add = columns_of(bias, tile.column, tile.columns, memory[1]);
     for (int64_t i = 0; i < tile.rows; ++i) {
-      float line[4 * kPanel];
-      const float *scale = scales ? scales + tile.column : nullptr, *add = bias ? bias + tile.column : nullptr;
-      scale_row(tile.sums + i * tile.step, tile.columns, scale, add, line);
-      store_row(line, tile.columns, out + (tile.row + i) * out_step + tile.column);
+      finish_row(tile.sums + i * tile.step, tile.columns, scale, add, out + (tile.row + i) * out_step + tile.column);
     }
   });
 }

@@ -41,7 +41,7 @@ WIR_OPERATOR(packed_addmm_out)(Tensor out, Tensor* bias, Tensor mat1, Tensor pac
   const int32_t dtype = packed->dtype;
   if (dtype != kF32 && dtype != kBF16 && dtype != kF16) fail_dtype(kName, dtype);
   prepare(call, columns, dtype == kF32 ? 1 : 2);
-  call.bias = read_columns(call, bias);
+  call.bias = read_columns(call, bias, bias != nullptr && (*bias)->dtype == dtype ? dtype : kF32);
   if (out->count > 0) dtype == kF32 ? multiply_panels(call) : multiply_pairs(call);
   call.finish();
   return 0;

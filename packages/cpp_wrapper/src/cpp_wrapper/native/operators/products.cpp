@@ -2,6 +2,7 @@
 #include "products.h"
 
 #include "matrix_checks.h"
+#include "pair_products.h"
 #include "panels.h"
 
 namespace wir {
@@ -60,12 +61,34 @@ template <class To, class From> void copy_rows(const From* from, int64_t row, in
   }
 }
 
+/// Writes `beta * self + alpha * sums` of a row; `self`: null for zeros. Steps are between elements.
+template <class S>
+void combine_row(const float* sums, int64_t count, float alpha, const S* self, int64_t self_step, float beta, S* out,
+                 int64_t step) {
+  int64_t j = 0;
+  if (step == 1 && (self == nullptr || self_step == 1)) {
+    for (; j + kWidth <= count; j += kWidth) {
+      const Floats values = load_lanes(sums + j) * alpha;
+      store_lanes(out + j, self != nullptr ? load_lanes(self + j) * beta + values : values);
+    }
+  }
+  for (; j < count; ++j) {
+    const float value = alpha * sums[j];
+    out[j * step] = converted<S>(self != nullptr ? beta * converted<float>(self[j * self_step]) + value : value);
+  }
+}
+
 /// Writes `beta * self + product` to `out` of any layout.
 template <class T, class S> void combine(const Call& call, int64_t index, const T* product) {
   S* out = call.out.at<S>(index);
   const S* self = call.has_self ? call.self.at<S>(index) : nullptr;
   const T beta = static_cast<T>(static_cast<std::conditional_t<std::is_integral_v<T>, int64_t, T>>(call.beta));
   for (int64_t i = 0; i < call.m; ++i) {
+    if constexpr (is_small_float<S>) {
+      const S* line = self ? self + i * call.self.row : nullptr;
+      combine_row(product + i * call.n, call.n, 1, line, call.self.column, beta, out + i * call.out.row, call.out.column);
+      continue;
+    }
     for (int64_t j = 0; j < call.n; ++j) {
       T value = product[i * call.n + j];
       if (self) value += beta * converted<T>(self[i * call.self.row + j * call.self.column]);
@@ -81,8 +104,32 @@ template <class T> void fill(const Call& call, T* out, const T* self) {
   }
 }
 
+#ifdef WIR_HAS_DOTS
+/// Computes one product of a batch of bfloat16.
+void multiply_one_of_pairs(const Call& call, int64_t index) {
+  auto* out = call.out.at<BFloat16>(index);
+  const auto* self = call.has_self ? call.self.at<BFloat16>(index) : nullptr;
+  const auto alpha = static_cast<float>(call.alpha), beta = static_cast<float>(call.beta);
+  const PairMatrix a{call.a.at<BFloat16>(index), call.a.row, call.a.column};
+  const PairMatrix b{call.b.at<BFloat16>(index), call.b.row, call.b.column};
+  multiply_pairs({call.m, call.n, call.k, a, b}, [&](const SumsTile<float>& tile) {
+    for (int64_t i = 0; i < tile.rows; ++i) {
+      const int64_t row = tile.row + i;
+      const BFloat16* line = self ? self + row * call.self.row + tile.column * call.self.column : nullptr;
+      combine_row(tile.sums + i * tile.step, tile.columns, alpha, line, call.self.column, beta,
+                  out + row * call.out.row + tile.column * call.out.column, call.out.column);
+    }
+  });
+}
+#endif
+
 /// Computes one product of a batch. T: type of the sums, S: type of the tensors.
 template <class T, class S> void multiply_one(const Call& call, int64_t index, bool parallel) {
+#ifdef WIR_HAS_DOTS
+  if constexpr (std::is_same_v<S, BFloat16>) {
+    if (has_pair_products()) return multiply_one_of_pairs(call, index);
+  }
+#endif
   constexpr bool kSame = std::is_same_v<T, S>;
   const auto scalar = [](double value) {
     return static_cast<T>(static_cast<std::conditional_t<std::is_integral_v<T>, int64_t, T>>(value));

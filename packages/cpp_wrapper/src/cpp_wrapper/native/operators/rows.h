@@ -2,21 +2,14 @@
 //
 // Everything is internal to its unit: units of several instruction sets may be linked into one library.
 #pragma once
+#include "lanes.h"
 #include "operator.h"
-#include "tiles.h"
 
 #include <utility>
 
 namespace wir {
 namespace {
 
-/// A vector of floats in registers, and the vector of integers of the same shape.
-typedef float Floats __attribute__((vector_size(kVectorBytes)));
-typedef int32_t WholeLanes __attribute__((vector_size(kVectorBytes)));
-constexpr int kWidth = kLanes<float>;
-#ifdef __AVX512F__
-constexpr __mmask16 kAllLanes = 0xFFFF;  // GCC 12 warns of the intrinsics without masks
-#endif
 constexpr float kLowest = -std::numeric_limits<float>::max();
 /// The number of threads that a loop may use.
 inline int64_t thread_count() {
@@ -33,29 +26,6 @@ constexpr int kHeldSums = 24;
 #else
 constexpr int kHeldSums = 12;
 #endif
-
-constexpr int64_t whole_vectors(int64_t count) { return (count + kWidth - 1) / kWidth * kWidth; }
-
-inline Floats load_lanes(const float* at) { return *reinterpret_cast<const Lanes<float>*>(at); }
-inline Floats load_lanes(const BFloat16* at) {
-  typedef uint16_t Narrow __attribute__((vector_size(kVectorBytes / 2), aligned(2), may_alias));
-  typedef uint32_t Wide __attribute__((vector_size(kVectorBytes)));
-  return reinterpret_cast<Floats>(__builtin_convertvector(*reinterpret_cast<const Narrow*>(at), Wide) << 16);
-}
-inline Floats load_lanes(const Half* at) {
-#if defined(__AVX512F__)
-  const __m256i narrow = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at));
-  return reinterpret_cast<Floats>(_mm512_maskz_cvtph_ps(kAllLanes, narrow));
-#elif defined(__F16C__)
-  return reinterpret_cast<Floats>(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at))));
-#else
-  Floats found;
-  for (int i = 0; i < kWidth; ++i) found[i] = static_cast<float>(at[i]);
-  return found;
-#endif
-}
-inline Floats fill_lanes(float value) { return value - Floats{}; }
-inline void store_lanes(float* at, Floats values) { *reinterpret_cast<Lanes<float>*>(at) = values; }
 
 inline Floats larger(Floats values, Floats least) {
 #if defined(__AVX512F__)
@@ -148,7 +118,7 @@ template <class T> void copy_row(const T* row, int64_t step, int64_t count, floa
 /// Stores a row of floats times `factor` in elements of another type.
 template <class T> void store_row(const float* row, int64_t count, float factor, T* to, int64_t step) {
   int64_t i = 0;
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (!std::is_same_v<T, double>) {
     if (step == 1) {
       for (; i + kWidth <= count; i += kWidth) store_lanes(to + i, load_lanes(row + i) * factor);
     }
