@@ -23,7 +23,15 @@ from tools.bench.native.environment import VERSIONS
 from tools.bench.native.figures import MIB, TOLERANCES, beyond_weights, geometric_mean, is_right, over_best
 from tools.bench.native.models import MODELS
 from tools.bench.native.processes import Command, Server, run_driver
-from tools.bench.native.sides import FORM_SIDES, LIBTORCH, MISSING_SIDES, NATIVE, SIDES, Workshop, shipped_bytes
+from tools.bench.native.sides import (
+    FORM_SIDES,
+    LIBTORCH,
+    MISSING_SIDES,
+    NATIVE,
+    SIDES,
+    Workshop,
+    shipped_bytes,
+)
 from tools.bench.pages import command_line, page, publish, section_of, table
 from tools.bench.timing import alternate
 

@@ -47,7 +47,7 @@ struct PairProduct {
 };
 
 /// Computes a product, on processors with `has_pair_products`.
-inline void multiply_pairs(const PairProduct& t);
+[[maybe_unused]] inline void multiply_pairs(const PairProduct& t);
 
 #ifdef WIR_HAS_DOTS
 namespace pairs {
