@@ -18,7 +18,8 @@ _ANSWER = '{"name": "gpt2", "statement": "%s", "stock": "", "error": "", "exact"
 
 def _worker(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
     """Makes workers run `script`, with their requested statements in `statements`."""
-    text = f"import os, sys; statements = sys.argv[3:]; answer = {_ANSWER!r}\n{script}"
+    statements = "[job.partition(':')[2] for job in sys.argv[1:]]"
+    text = f"import os, sys; statements = {statements}; answer = {_ANSWER!r}\n{script}"
     monkeypatch.setattr(tool, "_WORKER", (sys.executable, "-c", text))
 
 

@@ -22,7 +22,7 @@ from wrapper_ir.artifact import Artifact
 from wrapper_ir.errors import NotSupportedError
 from wrapper_ir_native.program import NativeProgram
 
-_OPTIONS = CppOptions(runtime="native", opt_level=0, precompile_after=0)
+OPTIONS = CppOptions(runtime="native", opt_level=0, precompile_after=0)
 
 
 # Any: arguments and results of any operator
@@ -58,8 +58,8 @@ def tensor_of(value: Any) -> Any:
     return from_dlpack(value).clone() if hasattr(value, "__dlpack__") else value
 
 
-def native_library(artifact: Artifact) -> NativeLibrary:
+def native_library(artifact: Artifact, options: CppOptions = OPTIONS) -> NativeLibrary:
     """Builds and loads a program. Raises the errors of `cpp_wrapper.build`."""
     with tempfile.TemporaryDirectory() as folder:
-        path = cpp_wrapper.build(artifact, Path(folder) / "model.so", _OPTIONS)
+        path = cpp_wrapper.build(artifact, Path(folder) / "model.so", options)
         return NativeLibrary(wrapper_ir_native.load(path))

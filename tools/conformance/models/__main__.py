@@ -11,38 +11,31 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from typing import Any
 
 import torch
 
+from tools.conformance.models.processes import ROOT, Job, Result, parse_job, run_jobs, stored_results
 from tools.conformance.models.statements import STATEMENTS, check
 from tools.conformance.models.zoo import ModelCase, model_cases
 
-_ROOT = Path(__file__).parents[3]
-_PAGE = _ROOT / "docs" / "conformance-models.md"
+_PAGE = ROOT / "docs" / "conformance-models.md"
 _WORKER = (sys.executable, "-m", "tools.conformance.models", "--worker")
-
-Result = dict[str, Any]
-"""One line of the file of results: `name`, `statement`, `error`, `stock` (stock's own failure), `exact`,
-`graphs`. Any: JSON.
-"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line (by default the process's); returns the exit status."""
     options = _arguments(argv)
     if options.worker:
-        return _work(options.worker, options.statements)
+        return _work([parse_job(text) for text in options.worker])
     cases = model_cases()
     names = [name for name in cases if not options.model or name in options.model]
     file = Path(options.out) / f"results-{torch.__version__}.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
-    stored = _read(file) if not options.again else {}
+    stored = dict(stored_results(file)) if not options.again else {}
     missing = [name for name in names if any((name, s) not in stored for s in statements_of(cases[name]))]
     with ThreadPoolExecutor(options.workers) as pool:
         running = {pool.submit(run_model, cases[name], options.timeout): name for name in missing}
@@ -110,35 +103,16 @@ def run_model(case: ModelCase, timeout: float) -> list[Result]:
     If the process ends, its current statement fails for its current side; another process runs the remaining
     ones.
     """
-    results: list[Result] = []
-    statements = statements_of(case)
-    while len(results) < len(statements):
-        rest = statements[len(results) :]
-        command = [*_WORKER, case.name, "--statements", *rest]
-        try:
-            process = subprocess.run(
-                command, cwd=_ROOT, capture_output=True, text=True, timeout=timeout, check=False
-            )
-            output, failure = (
-                process.stdout,
-                f"the process ended with {process.returncode}: {process.stderr[-300:]}",
-            )
-        except subprocess.TimeoutExpired as error:
-            output = error.stdout.decode() if isinstance(error.stdout, bytes) else ""
-            failure = f"no answer in {timeout:g} s"
-        lines = [json.loads(line) for line in output.splitlines() if line.startswith("{")]
-        answers = [line for line in lines if "error" in line]
-        results += answers
-        if len(answers) < len(rest):
-            side = lines[-1].get("at", "ours") if lines else "ours"
-            results.append(
-                _result(case.name, rest[len(answers)], **{"stock" if side == "stock" else "error": failure})
-            )
-    return results
+
+    def lost(job: Job, side: str, failure: str) -> Result:
+        return _result(*job, **{"stock" if side == "stock" else "error": failure})
+
+    jobs = [(case.name, statement) for statement in statements_of(case)]
+    return list(run_jobs(_WORKER, jobs, timeout, lost))
 
 
 def _result(name: str, statement: str, *, error: str = "", stock: str = "") -> Result:
-    """A failure of one side."""
+    """A failure of one side: `stock` is stock's own failure."""
     return {
         "name": name,
         "statement": statement,
@@ -149,24 +123,17 @@ def _result(name: str, statement: str, *, error: str = "", stock: str = "") -> R
     }
 
 
-def _work(name: str, statements: Sequence[str]) -> int:
-    """A worker: a line for each side it comes to, and one for each statement about the model."""
-    case = model_cases()[name]
-    for statement in statements:
+def _work(jobs: Sequence[Job]) -> int:
+    """A worker: a line for each side it comes to, and one for each statement about a model."""
+    cases = model_cases()
+    for name, statement in jobs:
         try:
-            found = check(case, statement, lambda side: print(json.dumps({"at": side}), flush=True))
+            found = check(cases[name], statement, lambda side: print(json.dumps({"at": side}), flush=True))
             result = {"name": name, "statement": statement, "stock": "", **found}
         except Exception as error:  # stock's: the case does not count
             result = _result(name, statement, stock=f"{type(error).__name__}: {error}")
         print(json.dumps(result), flush=True)
     return 0
-
-
-def _read(file: Path) -> dict[tuple[str, str], Result]:
-    if not file.is_file():
-        return {}
-    lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    return {(r["name"], r["statement"]): r for r in lines}
 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -175,9 +142,8 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--again", action="store_true", help="run also what has a result")
     parser.add_argument("--out", default="out/conformance-models", help="folder of the results")
     parser.add_argument("--workers", type=int, default=2, help="processes at a time")
-    parser.add_argument("--timeout", type=float, default=1200.0, help="seconds for one model")
-    parser.add_argument("--worker", help=argparse.SUPPRESS)
-    parser.add_argument("--statements", nargs="*", default=list(STATEMENTS), help=argparse.SUPPRESS)
+    parser.add_argument("--timeout", type=float, default=1200.0, help="seconds for one statement")
+    parser.add_argument("--worker", nargs="+", help=argparse.SUPPRESS)
     return parser.parse_args(argv)
 
 

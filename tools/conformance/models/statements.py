@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -21,7 +21,7 @@ Run = Callable[[nn.Module, dict[str, Any]], list[Tensor]]
 
 def _forward(model: nn.Module, inputs: dict[str, Any]) -> list[Tensor]:
     with torch.no_grad():
-        return list(_tensors(model(**inputs)))
+        return list(tensors_of(model(**inputs)))
 
 
 def _gradients(model: nn.Module, inputs: dict[str, Any]) -> list[Tensor]:
@@ -55,12 +55,12 @@ def check(case: ModelCase, statement: str, announce: Callable[[str], None]) -> d
     announce("stock")
     expected = _run(run, case, None)[0]
     stock, stock_graphs = _run(run, case, BACKENDS["stock"])
-    _equal(stock, expected)
+    require_equal(stock, expected)
     announce("ours")
     try:
         ours, graphs = _run(run, case, BACKENDS["ours"])
-        _equal(ours, expected)
-        _equal(ours, stock)
+        require_equal(ours, expected)
+        require_equal(ours, stock)
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}", "exact": False, "graphs": [stock_graphs, 0]}
     same = graphs == stock_graphs > 0
@@ -84,14 +84,15 @@ def _run(run: Run, case: ModelCase, backend: str | None) -> tuple[list[Tensor], 
     return [result.detach().clone() for result in results], counters["stats"]["unique_graphs"]
 
 
-def _tensors(output: object) -> Iterator[Tensor]:
+def tensors_of(output: object) -> Iterator[Tensor]:
     """Returns the tensors of a result, without caches, which are separate objects."""
     values = output.values() if isinstance(output, Mapping) else [output]
     for value in values:
         yield from (leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, Tensor))
 
 
-def _equal(actual: list[Tensor], expected: list[Tensor]) -> None:
+def require_equal(actual: Sequence[Tensor], expected: Sequence[Tensor]) -> None:
+    """Raises AssertionError unless all tensors are equal within the tolerance."""
     assert len(actual) == len(expected), f"{len(actual)} results, {len(expected)} expected"
     for number, (a, b) in enumerate(zip(actual, expected)):
         try:
