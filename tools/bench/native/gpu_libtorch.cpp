@@ -11,5 +11,6 @@ int main(int, char** words) {
   const auto host = wrapper_ir::Tensor::of(ids.data(), {1, static_cast<int64_t>(ids.size())});
   const auto made = model.run({host.to(wrapper_ir::Device::cuda())});
   std::printf("%g\n", *made.at(0).to(wrapper_ir::Device::cpu()).data<float>());
+  std::fflush(stdout);
   return 0;
 }

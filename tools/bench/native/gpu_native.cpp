@@ -46,6 +46,7 @@ int main(int, char** words) {
   require(api->copy_to(model, kDLCPU, &made->dl_tensor, &back));
   report("result");
   std::printf("%g\n", *static_cast<float*>(back->dl_tensor.data));
+  std::fflush(stdout);
   for (DLManagedTensorVersioned* one : {given, made, back}) one->deleter(one);
   api->close(model);
   report("close");

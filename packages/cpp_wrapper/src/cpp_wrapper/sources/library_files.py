@@ -16,7 +16,7 @@ from cpp_wrapper.sources.texts import TEXTS, cuda_texts, native_texts
 
 _PRODUCTS = "cuda_products"
 """The family of matmuls on a device."""
-_OF_DEVICES = ("driver.h", "driver.cpp", "gpu.cpp")
+_OF_DEVICES = ("driver.h", "driver.cpp", "gpu.cpp", "page_reader.h")
 _OF_MATMULS = ("gpu_matmuls.h", "gpu_matmuls.cpp", "matrices.h", "graphs.h")
 _OF_GRAPHS = ("capture.h", "graphs.cpp")
 

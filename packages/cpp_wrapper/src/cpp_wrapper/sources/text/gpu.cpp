@@ -9,6 +9,7 @@
 #include <map>
 
 #include "driver.h"
+#include "page_reader.h"
 
 extern "C" {
 int32_t aoti_torch_get_current_device_index(int32_t* ret_device_index);
@@ -64,6 +65,7 @@ class CudaDevice : public Device {
 
  private:
   void load(const GpuKernel& kernel, const unsigned char* file);
+  void find_constants();
   void copy_constants(const unsigned char* file);
   void free() noexcept;
 
@@ -74,7 +76,7 @@ class CudaDevice : public Device {
   std::map<int, void*> modules_;  // by blob
   std::vector<void*> streams_;
   Tensor constants_ = nullptr;  // the bytes of all constants of the device
-  size_t begin_ = 0;
+  size_t begin_ = 0, end_ = 0;  // of the device's constants in the file
 };
 
 /// Code for an architecture runs on later ones of the same major version; from 9 on it runs on exactly one.
@@ -95,6 +97,10 @@ void add_attribute(Loaded& kernel, int id, int number) {
 }
 
 CudaDevice::CudaDevice(const GpuProgram& program, Gpu gpu) : Device(gpu), program_(program) {
+  const std::shared_ptr<const ConstantFile> opened = constant_file();
+  const unsigned char* file = opened->bytes();
+  find_constants();
+  const PageReader pages(file + begin_, end_ - begin_);
   const Driver& api = driver();
   int device = 0, major = 0, minor = 0;
   check(api.DeviceGet(&device, gpu.index), "find the device");
@@ -103,8 +109,6 @@ CudaDevice::CudaDevice(const GpuProgram& program, Gpu gpu) : Device(gpu), progra
   arch_ = 10 * major + minor;
   check(api.DevicePrimaryCtxRetain(&context_, device), "use the device");
   const Current current(context_);
-  const std::shared_ptr<const ConstantFile> opened = constant_file();
-  const unsigned char* file = opened->bytes();
   try {
     for (int i = 0; i < program.kernels; ++i) load(program.kernel_table[i], file);
     streams_.resize(static_cast<size_t>(program.streams));
@@ -165,18 +169,20 @@ void CudaDevice::load(const GpuKernel& kernel, const unsigned char* file) {
   kernels_.push_back(made);
 }
 
-/// Copies the bytes from the device's first constant to its last one at once.
-void CudaDevice::copy_constants(const unsigned char* file) {
-  size_t end = 0;
-  begin_ = SIZE_MAX;
+/// Finds the bytes from the device's first constant to its last one.
+void CudaDevice::find_constants() {
   for (size_t i = 0; i < wir_program.blobs; ++i) {
     const Blob& blob = wir_program.blob_table[i];
     if (blob.kind != Blob::kDevice) continue;
-    begin_ = blob.offset < begin_ ? blob.offset : begin_;
-    end = blob.offset + blob.nbytes > end ? blob.offset + blob.nbytes : end;
+    begin_ = end_ == 0 ? blob.offset : std::min(begin_, blob.offset);
+    end_ = std::max(end_, blob.offset + blob.nbytes);
   }
-  if (end == 0) return;
-  const auto nbytes = static_cast<int64_t>(end - begin_);
+}
+
+/// Copies them at once.
+void CudaDevice::copy_constants(const unsigned char* file) {
+  if (end_ == 0) return;
+  const auto nbytes = static_cast<int64_t>(end_ - begin_);
   const int64_t one = 1;
   Tensor host = nullptr;
   allocate(constants_, {nbytes}, {1}, u8(), gpu);
