@@ -37,8 +37,10 @@ template <class Body> void floats(int32_t dtype, const char* name, const Body& b
   switch (dtype) {
     case kF32: return body.template operator()<float>();
     case kF64: return body.template operator()<double>();
+#ifndef WIR_WITHOUT_SMALL_FLOATS  // no tensor of the program has them
     case kF16: return body.template operator()<Half>();
     case kBF16: return body.template operator()<BFloat16>();
+#endif
     default: fail_dtype(name, dtype);
   }
 }

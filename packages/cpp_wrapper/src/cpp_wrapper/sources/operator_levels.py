@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cpp_wrapper.kernels.isa import isa_build_args, required_features
 from cpp_wrapper.sources.kernels import OWN_COPIES, KernelUnit
 from cpp_wrapper.sources.native import NativeOperator
+from wrapper_ir import ir, print_program
 from wrapper_ir.support.quoting import cpp_string
+
+_SMALL_FLOATS, _WITHOUT_SMALL_FLOATS = re.compile(r"\bb?f16\b"), "-DWIR_WITHOUT_SMALL_FLOATS"
+"""The types in the text form, and the flag of programs without them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +52,16 @@ def operator_levels(units: Sequence[KernelUnit], isas: Sequence[str]) -> tuple[O
             flags = (*isa_build_args("operators", one), *own)
             levels[flags] = OperatorLevel(flags, required_features("operators", one))
     return tuple(sorted(levels.values(), key=lambda level: (-len(level.features), level.flags)))
+
+
+def without_unused_types(levels: Sequence[OperatorLevel], program: ir.Program) -> tuple[OperatorLevel, ...]:
+    """Returns levels whose operators leave out code for element types that the program does not have.
+
+    The program's text names every type of its tensors and arguments.
+    """
+    if _SMALL_FLOATS.search(print_program(program)):
+        return tuple(levels)
+    return tuple(replace(level, flags=(*level.flags, _WITHOUT_SMALL_FLOATS)) for level in levels)
 
 
 def family_units(names: Iterable[str], levels: Sequence[OperatorLevel]) -> tuple[FamilyUnit, ...]:

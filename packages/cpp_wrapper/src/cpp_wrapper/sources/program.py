@@ -42,7 +42,13 @@ from cpp_wrapper.sources.kernels import (
 from cpp_wrapper.sources.library_files import library_files
 from cpp_wrapper.sources.lines import line_origins
 from cpp_wrapper.sources.native import NativeTables, operators_with, require_offsets, require_operators
-from cpp_wrapper.sources.operator_levels import FamilyUnit, OperatorLevel, operator_levels, write_choices
+from cpp_wrapper.sources.operator_levels import (
+    FamilyUnit,
+    OperatorLevel,
+    operator_levels,
+    without_unused_types,
+    write_choices,
+)
 from cpp_wrapper.sources.persistent import write_persistent
 from cpp_wrapper.sources.scope import FunctionScope, ProgramScope
 from cpp_wrapper.sources.version import METADATA_VERSION, NATIVE
@@ -119,6 +125,8 @@ def emit_sources(
     launched = gpu_kernels(plan, module, options.archs)
     place_images(launched, blobs)
     own_levels = operator_levels(units, options.cpu_isas) if is_native else ()
+    if not options.operators:  # a user's operator may convert to other types
+        own_levels = without_unused_types(own_levels, plan.program)
     lines = _program(module, levels, launched, blobs, own_levels)
     weights = _weights(options, name, tuple(blobs.values()))
     families, files = library_files(module, units, own_levels, options.operators)

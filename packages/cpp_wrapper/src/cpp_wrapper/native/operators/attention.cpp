@@ -162,12 +162,14 @@ void compute_attention(const Attention& call) {
   if (call.batch * call.heads * call.queries == 0) return;
   switch (call.query->dtype) {
     case kF32: return compute_rows<float>(call);
+#ifndef WIR_WITHOUT_SMALL_FLOATS
     case kBF16:
 #ifdef WIR_HAS_DOTS
       if (has_pair_products()) return compute_rows<BFloat16, true>(call);
 #endif
       return compute_rows<BFloat16>(call);
     case kF16: return compute_rows<Half>(call);
+#endif
     case kF64: return compute_doubles(call);
     default: fail_dtype("attention", call.query->dtype);
   }

@@ -18,6 +18,7 @@ void multiply_panels(PackedCall& call) {
   multiply_parallel(product);
 }
 
+#ifndef WIR_WITHOUT_SMALL_FLOATS
 /// Multiplies with 2-byte elements. The dot instruction treats subnormal numbers as zeros, and rounds otherwise.
 void multiply_pairs(PackedCall& call) {
   const int32_t dtype = call.packed->dtype;
@@ -30,6 +31,9 @@ void multiply_pairs(PackedCall& call) {
   const Rows rows = read_rows(call, kF32, 1);
   dtype == kBF16 ? multiply_to_floats<BFloatPairs>(call, 2, rows) : multiply_to_floats<HalfPairs>(call, 2, rows);
 }
+#else
+void multiply_pairs(PackedCall& call) { fail_dtype(call.name, call.packed->dtype); }
+#endif
 
 }  // namespace
 }  // namespace wir
