@@ -180,11 +180,11 @@ def _libtorch(model: BenchModel, folder: Path) -> None:
 
 
 def _native(model: BenchModel, folder: Path) -> None:
-    fused = CaptureOptions(fused_convolutions=True)
+    fused = CaptureOptions(fused_convolutions=True, fused_int8_layers=True)
     artifact = inductor_frontend.capture(_exported(model), model.args, options=fused)
     level = torch.backends.cpu.get_cpu_capability().lower().replace("default", "generic")
     memory = MEMORY_PASSES.replace("use-out-variants", "use-out-variants{runtime=native}")
-    planned = run_on_artifact(artifact, f"pack-constants{{level={level}}},{memory}")
+    planned = run_on_artifact(artifact, f"pack-constants{{level={level},rounds_rows=true}},{memory}")
     options = CppOptions(runtime="native", persistent_buffers=True)
     cpp_wrapper.build(planned, folder / "native.so", options)
 

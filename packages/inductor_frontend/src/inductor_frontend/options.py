@@ -95,6 +95,12 @@ class CaptureOptions:
 
     They become calls of `wrapper_ir::fused_convolution`. Libraries without torch have a kernel for it; with
     torch it is slower than Inductor's kernels."""
+    fused_int8_layers: bool = False
+    """Fuse float32 matmuls with int8 weights on a CPU with the rounding of their rows, scales, bias and
+    activation.
+
+    They become calls of `wrapper_ir::int8_linear`. Libraries without torch have a kernel for it; with torch
+    it is slower than Inductor's kernels."""
     size_hints: tuple[int, ...] = ()
     """With `matmuls="templates"`: the sizes that templates with dynamic sizes are generated for, one kernel
     for each. The sizes of a call select one. Empty: one kernel, generated for the sizes of the example."""

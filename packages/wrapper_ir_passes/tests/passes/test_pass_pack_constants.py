@@ -12,7 +12,7 @@ from wrapper_ir import ir, parse_program, print_program, verify
 from wrapper_ir.artifact import TensorData, bare_artifact
 from wrapper_ir.artifact.file import load, save
 from wrapper_ir.artifact.packing import original_data
-from wrapper_ir.operators.native import FUSED_CONVOLUTION
+from wrapper_ir.operators.native import FUSED_CONVOLUTION, INT8_LINEAR
 from wrapper_ir_passes import run_on_artifact, run_pipeline
 from wrapper_ir_passes.packing.pack_constants import PACKED_FOR
 
@@ -260,6 +260,58 @@ def test_int8_matmuls() -> None:
     assert 'const %v.packed : i8[2, 2, 16, 4] packed panels16_quads of "v"(6, 24) columns 24\n' in text
     assert "call wrapper_ir::packed_addmm_int8.out(none, %x, %w.packed, %s, 24, out=%y)" in text
     assert "call wrapper_ir::packed_addmm_int8.out(none, %i, %v.packed, none, 24, out=%z)" in text
+
+
+_LAYER = """\
+%x: f32[2, 6]) {
+  %y = call wrapper_ir::int8_linear(%x, %w, %s, none, %b, "exact", "relu", 0.0, 0.0) : f32[2, 24]
+  drop %x
+  return %y"""
+
+
+def _layer_constants(weight: str = "i8[24, 6]", scales: str = "f32[24]") -> str:
+    extern = f"extern {json.dumps(INT8_LINEAR.schema)}"
+    return f"const %w : {weight}\nconst %s : {scales}\nconst %b : f32[24]\n{extern}"
+
+
+@pytest.mark.parametrize(("options", "rows"), [("", "exact"), ("{rounds_rows=true}", "fixed")])
+def test_int8_layers(options: str, rows: str) -> None:
+    """The last arguments stay; an option lets rows be rounded. Unpacked, the operator reads the original."""
+    text = _packed(_layer_constants(), _LAYER, options)
+    packing = 'i8[2, 2, 16, 4] packed panels16_quads of "w"(24, 6) columns 24 transposed'
+    assert f"const %w.packed : {packing}\n" in text
+    call = f'(%x, %w.packed, %s, none, %b, 24, "{rows}", "relu", 0.0, 0.0, out=%y)'
+    assert f"  call wrapper_ir::packed_int8_linear.out{call}\n" in text
+    again = print_program(
+        run_pipeline(_program(_layer_constants(), _LAYER), f"pack-constants{options},unpack-constants")
+    )
+    assert f'call wrapper_ir::int8_linear(%x, %w, %s, none, %b, "{rows}", "relu", 0.0, 0.0)' in again
+
+
+def test_int8_layers_of_rounded_rows() -> None:
+    """Rows that are integers, or are rounded to 8 bits, stay so; omitted arguments are written."""
+    body = _LAYER.replace('"exact", "relu", 0.0, 0.0', '"int8"')
+    text = _packed(_layer_constants(), body, "{rounds_rows=true}")
+    assert '%s, none, %b, 24, "int8", "none", 0.0, 0.0, out=%y)' in text
+    integers = _LAYER.replace("f32[2, 6]", "i8[2, 6]")
+    assert '%b, 24, "exact", "relu", 0.0, 0.0, out=%y)' in _packed(
+        _layer_constants(), integers, "{rounds_rows=true}"
+    )
+
+
+@pytest.mark.parametrize(
+    "constants",
+    [
+        _layer_constants(scales="f32[1]"),
+        _layer_constants(scales="f64[24]"),
+        _layer_constants(weight="i8[24, 6]{8, 1}"),
+        _layer_constants().replace("const %w", "mutable const %w"),
+    ],
+)
+def test_int8_layers_that_stay(constants: str) -> None:
+    """Scales of another size or type, a weight with gaps, and one that is written."""
+    program = _program(constants, _LAYER)
+    assert run_pipeline(program, "pack-constants") is program
 
 
 def test_data_of_artifacts(tmp_path: Path) -> None:

@@ -15,17 +15,14 @@ from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 from torch.fx import GraphModule, Node
 from torch.fx.experimental.symbolic_shapes import statically_known_true
-from torch.fx.node import Argument, map_arg
 
 from wrapper_ir_torch.activations import Activation, activation_of
+from wrapper_ir_torch.graph_calls import call_like
 from wrapper_ir_torch.graph_modules import graph_modules
 
 _ATEN = torch.ops.aten
-_SOURCES = ("stack_trace", "nn_module_stack", "source_fn_stack", "from_node")
-"""Metadata of a node's origin, which applies to its replacement too."""
 
 
 def fuse_convolutions(gm: GraphModule) -> None:
@@ -109,7 +106,7 @@ def _fuse(call: Node) -> bool:
         if activation is not None:
             ends = (activation.name, activation.low, activation.high)
         args = (source, weight, bias, stride, padding, dilation, groups, scale, chain.residual, *ends)
-        fused = _call(chain.last, torch.ops.wrapper_ir.fused_convolution.default, *args)
+        fused = call_like(chain.last, torch.ops.wrapper_ir.fused_convolution.default, *args)
     chain.last.replace_all_uses_with(fused)
     for node in reversed((call, *chain.nodes)):
         call.graph.erase_node(node)
@@ -120,13 +117,13 @@ def _channels(chain: _Chain, bias: Node | None) -> tuple[Node | None, Node | Non
     """Returns scale and bias of the channels, from the steps that apply them."""
     scale: Node | None = None
     for target, other in chain.steps:
-        vector = _call(chain.last, _ATEN.reshape.default, other, [chain.call.meta["val"].size(1)])
+        vector = call_like(chain.last, _ATEN.reshape.default, other, [chain.call.meta["val"].size(1)])
         if target == _ATEN.mul.Tensor:
-            scale = vector if scale is None else _call(chain.last, _ATEN.mul.Tensor, scale, vector)
-            bias = None if bias is None else _call(chain.last, _ATEN.mul.Tensor, bias, vector)
+            scale = vector if scale is None else call_like(chain.last, _ATEN.mul.Tensor, scale, vector)
+            bias = None if bias is None else call_like(chain.last, _ATEN.mul.Tensor, bias, vector)
             continue
-        term = vector if target == _ATEN.add.Tensor else _call(chain.last, _ATEN.neg.default, vector)
-        bias = term if bias is None else _call(chain.last, _ATEN.add.Tensor, bias, term)
+        term = vector if target == _ATEN.add.Tensor else call_like(chain.last, _ATEN.neg.default, vector)
+        bias = term if bias is None else call_like(chain.last, _ATEN.add.Tensor, bias, term)
     return scale, bias
 
 
@@ -150,12 +147,3 @@ def _is_channel_vector(node: Node, call: Node) -> bool:
     is_float = value.dtype == result.dtype and value.device == result.device
     expected = [1, channels, *[1] * (result.dim() - 2)]
     return is_float and all(type(n) is int for n in (*sizes, channels)) and sizes == expected
-
-
-def _call(origin: Node, target: OpOverload, *args: Argument) -> Node:
-    """Inserts a call with the provenance of a node, and a fake value."""
-    call = origin.graph.call_function(target, args)
-    call.meta = {key: value for key, value in origin.meta.items() if key in _SOURCES}
-    with origin.meta["val"].fake_mode:
-        call.meta["val"] = target(*map_arg(args, lambda x: x.meta["val"]))
-    return call

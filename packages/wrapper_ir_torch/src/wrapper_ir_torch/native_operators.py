@@ -18,9 +18,12 @@ from wrapper_ir import ir
 from wrapper_ir.operators.native import (
     ATTENTION,
     FUSED_CONVOLUTION,
+    INT8_LINEAR,
     PACKED_ADDMM,
     PACKED_ADDMM_INT8,
     PACKED_CONVOLUTION,
+    PACKED_INT8_LINEAR,
+    ROUNDINGS,
 )
 
 # Any: torch leaves its registry of operators untyped
@@ -77,6 +80,53 @@ def _activated(x: Tensor, activation: str, low: float, high: float) -> Tensor:
     if activation not in _ACTIVATIONS:
         raise ValueError(f"no activation {activation!r}: clamp, {', '.join(_ACTIVATIONS)}")
     return _ACTIVATIONS[activation](x)
+
+
+def _rounded(rows: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns rows rounded to integers of 8 bits, and their scales, as torchao does."""
+    largest = rows.abs().amax(1, keepdim=True) if rows.size(1) else rows.new_zeros(rows.size(0), 1)
+    scales = (largest / 127.5).clamp(min=torch.finfo(torch.float32).eps)
+    # A row that is not finite has no integers; its scale makes the result NaN.
+    integers = (rows * (1.0 / scales)).round().clamp(-128, 127).nan_to_num(0.0)
+    return integers, torch.where(scales.isfinite(), scales, torch.nan)
+
+
+def _int8_layer(  # noqa: PLR0913 - the operator's own
+    input: Tensor, matrix: Tensor, scales: Tensor | None, row_scales: Tensor | None, bias: Tensor | None,
+    rows: str, activation: str, low: float, high: float,
+) -> Tensor:  # fmt: skip
+    if rows not in ROUNDINGS:
+        raise ValueError(f"no rounding of rows {rows!r}: {', '.join(ROUNDINGS)}")
+    if rows == "int8":
+        input, row_scales = _rounded(input)
+    is_exact = rows == "int8" or not input.is_floating_point()
+    wide = torch.float64 if is_exact else torch.float32  # exact for sums of products of bytes
+    result = (input.to(wide) @ matrix.to(wide)).float()
+    if row_scales is not None:
+        result = result * row_scales.reshape(-1, 1)
+    if scales is not None:
+        result = result * scales
+    return _activated(result if bias is None else result + bias, activation, low, high)
+
+
+def _int8_linear(  # noqa: PLR0913 - the operator's own
+    input: Tensor, weight: Tensor, scales: Tensor | None, row_scales: Tensor | None, bias: Tensor | None,
+    rows: str = "exact", activation: str = "none", low: float = 0.0, high: float = 0.0,
+) -> Tensor:  # fmt: skip
+    return _int8_layer(input, weight.t(), scales, row_scales, bias, rows, activation, low, high)
+
+
+def _fake_int8_linear(input: Tensor, weight: Tensor, *_: object) -> Tensor:
+    return input.new_empty((input.size(0), weight.size(0)), dtype=torch.float32)
+
+
+def _packed_int8_linear(  # noqa: PLR0913 - the operator's own
+    input: Tensor, packed: Tensor, scales: Tensor | None, row_scales: Tensor | None, bias: Tensor | None,
+    columns: int, rows: str = "exact", activation: str = "none", low: float = 0.0, high: float = 0.0, *,
+    out: Tensor,
+) -> Tensor:  # fmt: skip
+    matrix = _matrix(packed, input.size(1), columns)
+    return out.copy_(_int8_layer(input, matrix, scales, row_scales, bias, rows, activation, low, high))
 
 
 def _fused_convolution(  # noqa: PLR0913 - the operator's own
@@ -165,8 +215,10 @@ def _define(extern: ir.ExternDef, function: Callable[..., Tensor], fake: Callabl
 for _extern, _function in (
     (PACKED_ADDMM, _packed_addmm),
     (PACKED_ADDMM_INT8, _packed_addmm_int8),
+    (PACKED_INT8_LINEAR, _packed_int8_linear),
     (PACKED_CONVOLUTION, _packed_convolution),
     (ATTENTION, _attention),
 ):
     _define(_extern, _function, _fake)
 _define(FUSED_CONVOLUTION, _fused_convolution, _fake_convolution)
+_define(INT8_LINEAR, _int8_linear, _fake_int8_linear)

@@ -44,6 +44,7 @@ from inductor_frontend.torch_patches._compat import decomposition_argument, shap
 from inductor_frontend.torch_patches.replaced import replaced
 from inductor_frontend.torch_patches.table import DESCRIPTORS
 from wrapper_ir_torch.fused_convolutions import fuse_convolutions
+from wrapper_ir_torch.fused_int8_layers import fuse_int8_layers
 
 if TYPE_CHECKING:
     from torch._inductor.utils import InputType
@@ -55,6 +56,7 @@ class LoweringRequest:
 
     `graph_id` numbers graphs for Inductor's logs. `splits_matmuls`: matmuls with few rows on a GPU become
     sums of parts. `fuses_convolutions`: convolutions on a CPU compute the ops that follow them.
+    `fuses_int8_layers`: matmuls with int8 weights on a CPU do, too, and round their rows.
     """
 
     gm: GraphModule
@@ -65,6 +67,7 @@ class LoweringRequest:
     graph_id: int | None = None
     splits_matmuls: bool = False
     fuses_convolutions: bool = False
+    fuses_int8_layers: bool = False
 
 
 @contextmanager
@@ -95,6 +98,8 @@ def recorded(request: LoweringRequest) -> Iterator[RecordingGraph]:
             decisions = split_matmuls(gm) if request.splits_matmuls else ()
             if request.fuses_convolutions:
                 fuse_convolutions(gm)
+            if request.fuses_int8_layers:
+                fuse_int8_layers(gm)
             _log_graph(gm)
             stack.enter_context(maybe_disable_comprehensive_padding(inputs))
             stack.enter_context(DebugContext())

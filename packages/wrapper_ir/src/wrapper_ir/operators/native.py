@@ -25,6 +25,30 @@ PACKED_ADDMM_INT8 = ir.ExternDef(
 """Writes `bias + scales * (mat1 @ B)`. B is a matrix of int8 in panels, and `mat1` one of floats, or of 8-bit
 integers, whose sums are exact. `scales` has a number for each column."""
 
+_LAYER = 'str rows="exact", str activation="none", float low=0., float high=0.'
+
+INT8_LINEAR = ir.ExternDef(
+    schema="wrapper_ir::int8_linear(Tensor input, Tensor weight, Tensor? scales, Tensor? row_scales, "
+    f"Tensor? bias, {_LAYER}) -> Tensor"
+)
+"""Returns `activation(input @ weight.T * row_scales * scales + bias)`.
+
+`weight` is a matrix of int8, `scales` and `bias` have a number for each of its rows. Rows of `input` are
+float32, or int8 with a number each in `row_scales`; the result is float32. `rows` is one of `ROUNDINGS`, and
+`activation` one of `ACTIVATIONS`."""
+
+PACKED_INT8_LINEAR = ir.ExternDef(
+    schema="wrapper_ir::packed_int8_linear.out(Tensor input, Tensor packed, Tensor? scales, Tensor? row_scales, "
+    f"Tensor? bias, SymInt columns, {_LAYER}, *, Tensor(a!) out) -> Tensor(a!)"
+)
+"""Writes the result of `INT8_LINEAR`. The transposed weight has `columns` columns, packed in panels."""
+
+ROUNDINGS = ("exact", "fixed", "int8")
+"""The rounding of rows of floats before a product: none; to 16-bit integers where that is faster; to int8.
+
+A row's integers have one scale: its largest magnitude over 32,767, or over 127.5 (at least 2^-23) as torchao's
+symmetric rows."""
+
 _EPILOGUE = 'Tensor? scale=None, Tensor? residual=None, str activation="none", float low=0., float high=0.'
 
 FUSED_CONVOLUTION = ir.ExternDef(
@@ -56,5 +80,13 @@ ATTENTION = ir.ExternDef(
 """Writes the first result of `aten::_scaled_dot_product_flash_attention_for_cpu` without dropout. Several
 heads of `query` may share one of `key` and `value`."""
 
-NATIVE_OPERATORS = (PACKED_ADDMM, PACKED_ADDMM_INT8, FUSED_CONVOLUTION, PACKED_CONVOLUTION, ATTENTION)
+NATIVE_OPERATORS = (
+    PACKED_ADDMM,
+    PACKED_ADDMM_INT8,
+    INT8_LINEAR,
+    PACKED_INT8_LINEAR,
+    FUSED_CONVOLUTION,
+    PACKED_CONVOLUTION,
+    ATTENTION,
+)
 """All of these operators."""

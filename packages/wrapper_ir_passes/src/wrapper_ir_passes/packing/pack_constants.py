@@ -34,26 +34,30 @@ class Level(enum.Enum):
 class PackConstants(Pass):
     """Packs constant weights of matmuls and convolutions, for libraries of the native runtime.
 
-    `mm`, `addmm` (float32, bfloat16, float16), `_int_mm`, `_weight_int8pack_mm` and `convolution` (float32)
-    become operators that read packed weights and write to storages of the program; lifetimes are derived
+    `mm`, `addmm` (float32, bfloat16, float16), `_int_mm`, `_weight_int8pack_mm`, `wrapper_ir::int8_linear` and
+    `convolution` (float32) become operators that read packed weights and write to storages of the program; lifetimes are derived
     again. A weight is packed if it is an immutable constant of the CPU, or a view of all of it; one of int8
     also if `_to_copy` converts it to floats for `mm` or `addmm`. Constants that no op reads any more are
     removed, and such conversions, too. All levels have the same layouts today; an artifact names its level
     as `packed_for` in the metadata.
+
+    `rounds_rows`: `int8_linear` may round rows of float32 to integers of 16 bits, with a scale for each row.
+    Products of bytes are faster than those of floats, if the processor has an instruction for them.
     """
 
     name: ClassVar[str] = "pack-constants"
     repairs: ClassVar[frozenset[str]] = DeriveFrees.repairs
     level: Level = Level.AVX512
+    rounds_rows: bool = False
 
     def transform(self, analyses: Analyses) -> ir.Program:
         """The program with packed constants."""
-        packed = _Packer(analyses).program()
+        packed = _Packer(analyses, rounds_rows=self.rounds_rows).program()
         return packed if packed is analyses.program else derive_frees(packed)
 
     def comparable(self, before: ir.Program, after: ir.Program) -> tuple[ir.Program, ir.Program]:
         """Returns both programs with packed constants."""
-        return _Packer(Analyses(before)).program(), after
+        return _Packer(Analyses(before), rounds_rows=self.rounds_rows).program(), after
 
     def around(self, artifact: Artifact, program: ir.Program) -> Artifact:
         """Returns the artifact with the bytes of the packed constants, without those of removed ones."""
@@ -81,8 +85,9 @@ class PackConstants(Pass):
 class _Packer:
     """One run of the pass. `packed` are the new constants by original and packing."""
 
-    def __init__(self, analyses: Analyses) -> None:
+    def __init__(self, analyses: Analyses, *, rounds_rows: bool) -> None:
         self.analyses = analyses
+        self.rounds_rows = rounds_rows
         self.constants = {c.value: c for c in analyses.program.constants}
         self.packed: dict[ir.Packing, ir.Constant] = {}
         self.externs: dict[str, ir.ExternDef] = {}
@@ -141,7 +146,7 @@ class _Packer:
         output = op.result if "out" not in args else args["out"] if op.result is None else None
         if not ir.is_tensor(output) or (op.result is not None and not can_allocate(output, symbols)):
             return None
-        call = packed_call(op, args, output, views)
+        call = packed_call(op, args, output, views, rounds_rows=self.rounds_rows)
         return None if call is None else (call, output)
 
     def _constant(self, call: PackedCall) -> ir.Constant:

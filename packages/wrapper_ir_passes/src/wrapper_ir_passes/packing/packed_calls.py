@@ -11,9 +11,11 @@ from wrapper_ir.expr import Bool, Float, Int
 from wrapper_ir.operators.native import (
     EPILOGUE,
     FUSED_CONVOLUTION,
+    INT8_LINEAR,
     PACKED_ADDMM,
     PACKED_ADDMM_INT8,
     PACKED_CONVOLUTION,
+    PACKED_INT8_LINEAR,
 )
 from wrapper_ir_passes.packing.constant_views import ConstantViews, matrix_packing, without_packing
 
@@ -48,9 +50,19 @@ _MOST_BYTES = {dtype: 4 if dtype is ir.DType.I8 else dtype.itemsize for dtype in
 
 
 def packed_call(
-    op: ir.CallExtern, args: Mapping[str, ir.Arg], output: ir.Value[ir.TensorType], views: ConstantViews
+    op: ir.CallExtern,
+    args: Mapping[str, ir.Arg],
+    output: ir.Value[ir.TensorType],
+    views: ConstantViews,
+    *,
+    rounds_rows: bool = False,
 ) -> PackedCall | None:
-    """Returns the packed form of a call with these arguments; None if it must stay."""
+    """Returns the packed form of a call with these arguments; None if it must stay.
+
+    `rounds_rows`: linear layers may round rows of floats to 16 bits.
+    """
+    if op.target == INT8_LINEAR.name:
+        return _packed_int8_linear(args, output, views, rounds_rows=rounds_rows)
     if op.target in _MATMULS:
         return _packed_matmul(args, output, views)
     if op.target in _INT8_MATMULS:
@@ -105,6 +117,44 @@ def _packed_int8_matmul(
     if not (is_exact if scales is None else is_scaled and _is_row(scales, columns)):
         return None
     return PackedCall(PACKED_ADDMM_INT8, constant, packing, (None, rows), (scales, columns))
+
+
+def _packed_int8_linear(
+    args: Mapping[str, ir.Arg], output: ir.Value[ir.TensorType], views: ConstantViews, *, rounds_rows: bool
+) -> PackedCall | None:
+    """Returns the packed form of a linear layer."""
+    rows, weight, scales, bias = (args[name] for name in ("input", "weight", "scales", "bias"))
+    constant = views.constant(weight)
+    if constant is None or not ir.is_tensor(weight) or not ir.is_tensor(rows):
+        return None
+    type = weight.type
+    matrix = dataclasses.replace(type, sizes=type.sizes[::-1], strides=type.strides[::-1])
+    packing = _matrix_packing(constant, matrix)
+    if packing is None or type.dtype is not ir.DType.I8 or not _are_like(output, scales, bias):
+        return None
+    columns = Int(packing.columns)
+    if output.type.device != rows.type.device or not (_is_row(scales, columns) and _is_row(bias, columns)):
+        return None
+    kind, *end = _layer_end(args)
+    if rounds_rows and kind == "exact" and rows.type.dtype.is_floating:
+        kind = "fixed"
+    return PackedCall(
+        PACKED_INT8_LINEAR,
+        constant,
+        packing,
+        (rows,),
+        (scales, args["row_scales"], bias, columns, kind, *end),
+    )
+
+
+_LAYER_END: tuple[tuple[str, ir.Arg], ...] = (
+    ("rows", "exact"), ("activation", "none"), ("low", Float(0.0)), ("high", Float(0.0))
+)  # fmt: skip
+
+
+def _layer_end(args: Mapping[str, ir.Arg]) -> tuple[ir.Arg, ...]:
+    """Returns the last arguments of a linear layer, of which a call may omit some."""
+    return tuple(args.get(name, default) for name, default in _LAYER_END)
 
 
 def _matrix_packing(constant: ir.Constant, matrix: ir.TensorType) -> ir.Packing | None:

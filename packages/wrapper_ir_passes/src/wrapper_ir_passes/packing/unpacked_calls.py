@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -10,9 +11,11 @@ from wrapper_ir.expr import Bool, Int
 from wrapper_ir.operators.native import (
     EPILOGUE,
     FUSED_CONVOLUTION,
+    INT8_LINEAR,
     PACKED_ADDMM,
     PACKED_ADDMM_INT8,
     PACKED_CONVOLUTION,
+    PACKED_INT8_LINEAR,
 )
 
 MM = ir.ExternDef(schema="aten::mm.out(Tensor self, Tensor mat2, *, Tensor(a!) out) -> Tensor(a!)")
@@ -29,7 +32,7 @@ CONVOLUTION = ir.ExternDef(
 )
 ORIGINALS = (MM, ADDMM, INT_MM, INT8_MM, CONVOLUTION)
 """Operators of torch that read the original."""
-PACKED = (PACKED_ADDMM, PACKED_ADDMM_INT8, PACKED_CONVOLUTION)
+PACKED = (PACKED_ADDMM, PACKED_ADDMM_INT8, PACKED_INT8_LINEAR, PACKED_CONVOLUTION)
 """Operators that read a packed weight."""
 
 
@@ -63,6 +66,8 @@ def unpacked_call(
             return _matmul(args, constant, output)
         case PACKED_ADDMM_INT8.name:
             return _int8_matmul(args, constant, output)
+        case PACKED_INT8_LINEAR.name:
+            return _int8_linear(args, constant, output)
         case PACKED_CONVOLUTION.name:
             return _convolution(args, constant, output)
         case _:
@@ -103,6 +108,21 @@ def _int8_matmul(
     return UnpackedCall(
         extern=INT8_MM, constant=constant, weight=contiguous, before=(rows,), after=(scales,), output=output,
         has_out=False,
+    )  # fmt: skip
+
+
+def _int8_linear(
+    args: Mapping[str, ir.Arg], constant: ir.Constant, output: ir.Value[ir.TensorType]
+) -> UnpackedCall | None:
+    matrix = _matrix(constant, args)
+    if matrix is None:
+        return None
+    weight = dataclasses.replace(matrix, sizes=matrix.sizes[::-1], strides=matrix.strides[::-1])
+    after = tuple(args[name] for name in ("scales", "row_scales", "bias"))
+    end = tuple(args[name] for name in ("rows", "activation", "low", "high") if name in args)
+    return UnpackedCall(
+        extern=INT8_LINEAR, constant=constant, weight=weight, before=(args["input"],), after=(*after, *end),
+        output=output, has_out=False,
     )  # fmt: skip
 
 

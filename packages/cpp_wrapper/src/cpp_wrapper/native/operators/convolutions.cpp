@@ -47,26 +47,11 @@ void check_epilogue(const Request& of, const EpilogueRequest& end, const Convolu
   }
 }
 
-/// Returns an activation with its bounds.
-Epilogue activation_of(const Request& of, const EpilogueRequest& end) {
-  constexpr std::pair<const char*, Activation> kNames[] = {
-      {"none", Activation::kNone},       {"relu", Activation::kClamp}, {"clamp", Activation::kClamp},
-      {"hardswish", Activation::kHardswish}, {"sigmoid", Activation::kSigmoid}, {"silu", Activation::kSilu},
-      {"gelu", Activation::kGelu}};
-  for (const auto& [name, activation] : kNames) {
-    if (std::strcmp(name, end.activation) != 0) continue;
-    Epilogue made{nullptr, {}, activation};
-    if (activation == Activation::kClamp) made.low = 0.0f;
-    if (std::strcmp(name, "clamp") == 0) made.low = static_cast<float>(end.low), made.high = static_cast<float>(end.high);
-    return made;
-  }
-  fail(of, "the activation is not one of none, relu, clamp, hardswish, sigmoid, silu, gelu");
-}
-
 /// Computes a convolution with an epilogue. Small floats are computed in float32.
 void run_fused(const Request& of, const Convolution& made, const Weights<float>& weights, Tensor bias,
                const EpilogueRequest& request, Tensor out) {
-  Epilogue end = activation_of(of, request);
+  Epilogue end;
+  if (!set_activation(request.activation, request.low, request.high, end)) fail(of, kOtherActivation);
   if (out->count == 0) return;
   const bool is_wide = is_small(of.input->dtype);
   if (of.input->dtype != kF32 && !is_wide) fail_dtype(of.name, of.input->dtype);

@@ -24,6 +24,21 @@ Vector activated(const Epilogue& of, Vector x) {
 
 }  // namespace
 
+bool set_activation(const char* name, double low, double high, Epilogue& end) {
+  constexpr std::pair<const char*, Activation> kNames[] = {
+      {"none", Activation::kNone},       {"relu", Activation::kClamp}, {"clamp", Activation::kClamp},
+      {"hardswish", Activation::kHardswish}, {"sigmoid", Activation::kSigmoid}, {"silu", Activation::kSilu},
+      {"gelu", Activation::kGelu}};
+  for (const auto& [known, activation] : kNames) {
+    if (std::strcmp(known, name) != 0) continue;
+    end.activation = activation;
+    if (activation == Activation::kClamp) end.low = 0.0f;
+    if (std::strcmp(name, "clamp") == 0) end.low = static_cast<float>(low), end.high = static_cast<float>(high);
+    return true;
+  }
+  return false;
+}
+
 void finish_numbers(const Epilogue& of, const float* residual, int64_t count, float* numbers) {
   for (int64_t i = 0; i < count; i += kStep) {
     const int64_t size = std::min(kStep, count - i) * static_cast<int64_t>(sizeof(float));

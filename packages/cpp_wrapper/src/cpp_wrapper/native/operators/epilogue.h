@@ -1,4 +1,5 @@
-// What a convolution computes after its sums: a scale and a bias for each channel, an addition, and an activation.
+// What a convolution or a linear layer computes after its sums: a scale and a bias for each channel, an addition, and an
+// activation.
 #pragma once
 #include "images.h"
 #include "tiles.h"
@@ -22,6 +23,11 @@ struct Epilogue {
   /// Returns whether numbers in registers can be finished: no more than a clamp is left.
   bool is_short() const { return activation == Activation::kNone || clamps(); }
 };
+
+/// Sets the activation of a name with its bounds. Returns false for other names.
+bool set_activation(const char* name, double low, double high, Epilogue& end);
+constexpr const char* kOtherActivation =
+    "the activation is not one of none, relu, clamp, hardswish, sigmoid, silu, gelu";
 
 /// Applies the activation to numbers, after the addition of as many others (null: zeros).
 void finish_numbers(const Epilogue& of, const float* residual, int64_t count, float* numbers);

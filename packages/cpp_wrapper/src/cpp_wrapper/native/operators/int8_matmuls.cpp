@@ -1,6 +1,6 @@
 // Operators of products with int8 matrices: of floats, and of 8-bit integers with sums of 32 bits.
+#include "byte_panels.h"
 #include "packed_calls.h"
-#include "panels.h"
 
 namespace wir {
 namespace {
@@ -105,24 +105,6 @@ void multiply_packed(PackedCall& call) {
   } else {
     fail_dtype(call.name, is_bytes ? to : from);
   }
-}
-
-/// Packs a matrix of bytes of any strides with four rows in a word.
-Owned pack_bytes(const int8_t* from, const int64_t (&strides)[2], int64_t k, int64_t n) {
-  const int64_t words = parts_of(k, 4), sizes[] = {parts_of(n, kPanel), words, kPanel, 4};
-  Owned packed(new_tensor(4, sizes, nullptr, kI8));
-  fill_zero(packed.get());
-  const auto [row, column] = strides;
-  for (int64_t j = 0; j < n; ++j) {
-    const int8_t* source = from + j * column;
-    int8_t* to = data_of<int8_t>(packed.get()) + (j / kPanel * words * kPanel + j % kPanel) * 4;
-    int64_t p = 0;
-    if (row == 1) {
-      for (; p + 4 <= k; p += 4) std::memcpy(to + p * kPanel, source + p, 4);
-    }
-    for (; p < k; ++p) to[p / 4 * 4 * kPanel + p % 4] = source[p * row];
-  }
-  return packed;
 }
 
 int32_t multiply_bytes_unpacked(const char* name, Tensor out, Tensor self, Tensor mat2) {

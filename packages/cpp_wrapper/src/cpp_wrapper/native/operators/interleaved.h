@@ -3,6 +3,10 @@
 #include "lanes.h"
 #include "panels.h"
 
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
 namespace wir {
 namespace {  // each file has its own, as in tiles.h
 
@@ -74,6 +78,45 @@ struct ByteQuads {
   static Lanes<uint32_t> row(Lanes<uint32_t> words, int index) { return (Lanes<uint32_t>)signed_bytes(words, index); }
 };
 
+/// Sums of two products of 16-bit integers in each word.
+inline Lanes<uint32_t> multiply_pairs(Lanes<uint32_t> left, Lanes<uint32_t> right) {
+#if defined(__AVX512BW__)
+  return (Lanes<uint32_t>)_mm512_madd_epi16((__m512i)left, (__m512i)right);
+#elif defined(__AVX512F__)
+  const auto low = [](Lanes<uint32_t> words) { return (Lanes<int32_t>)(words << 16) >> 16; };
+  return (Lanes<uint32_t>)(low(left) * low(right) + ((Lanes<int32_t>)left >> 16) * ((Lanes<int32_t>)right >> 16));
+#elif defined(__AVX2__)
+  return (Lanes<uint32_t>)_mm256_madd_epi16((__m256i)left, (__m256i)right);
+#elif defined(__SSE2__)
+  return (Lanes<uint32_t>)_mm_madd_epi16((__m128i)left, (__m128i)right);
+#else
+  const auto low = [](Lanes<uint32_t> words) { return (Lanes<int32_t>)(words << 16) >> 16; };
+  return (Lanes<uint32_t>)(low(left) * low(right) + ((Lanes<int32_t>)left >> 16) * ((Lanes<int32_t>)right >> 16));
+#endif
+}
+
+/// Int8 by int8, as pairs of 16 bits: the numbers 0 and 2 of a word, then 1 and 3. Rows of `a` are such pairs, of whole words.
+struct SignedPairs {
+  using Sum = uint32_t;
+  using Factor = uint32_t;
+  static constexpr int kRows = 2;
+  static Lanes<uint32_t> row(Lanes<uint32_t> words, int index) {
+    typedef int16_t Pairs __attribute__((vector_size(kVectorBytes)));
+    const Pairs pairs = (Pairs)words;
+    return (Lanes<uint32_t>)(index == 0 ? pairs << 8 >> 8 : pairs >> 8);
+  }
+};
+
+/// Returns `factor * row + sum` of a kind.
+template <class Kind, class Vector>
+inline Vector add_product(typename Kind::Sum factor, Vector row, Vector sum) {
+  if constexpr (std::is_same_v<Kind, SignedPairs>) {
+    return sum + multiply_pairs(Lanes<uint32_t>{} + factor, row);
+  } else {
+    return multiply_add(factor, row, sum);
+  }
+}
+
 template <class Kind, int kTileHeight, int kPanels> void compute_interleaved(const InterleavedTile& t) {
   using Sum = typename Kind::Sum;
   using Factor = typename Kind::Factor;
@@ -92,7 +135,7 @@ template <class Kind, int kTileHeight, int kPanels> void compute_interleaved(con
     for (int i = 0; i < kTileHeight; ++i) {
       const Sum factor = reinterpret_cast<const Factor*>(a + i * t.a_step)[index];
 #pragma GCC unroll 32
-      for (int j = 0; j < kWidth; ++j) sums[i][j] = multiply_add(factor, row[j], sums[i][j]);
+      for (int j = 0; j < kWidth; ++j) sums[i][j] = add_product<Kind>(factor, row[j], sums[i][j]);
     }
   };
   for (int64_t p = t.words; p > 0; --p) {
