@@ -183,9 +183,7 @@ def _request(model: FunctionalModel, options: CaptureOptions) -> LoweringRequest
         gm=model.gm,
         inputs=[n.meta["val"] for n in model.inputs],
         static_inputs=[i for i, n in enumerate(model.inputs) if n.name in model.roles],
-        splits_matmuls=options.matmuls == "split",
-        fuses_convolutions=options.fused_convolutions,
-        fuses_int8_layers=options.fused_int8_layers,
+        options=options,
     )
 
 

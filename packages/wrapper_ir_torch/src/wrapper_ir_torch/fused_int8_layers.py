@@ -90,8 +90,8 @@ class _Layer:
             return (current.dtype, value.dtype) == (torch.int32, torch.float32)
         if len(user.args) != 2 or user.kwargs or not _is_like(user, self.last):
             return False
-        left, right = user.args
-        other = node_of(right if left is self.last else left)
+        first, second = user.args
+        other = node_of(second if first is self.last else first)
         return other is not None and other is not self.last and self._takes(user, other)
 
     def _takes(self, user: Node, other: Node) -> bool:

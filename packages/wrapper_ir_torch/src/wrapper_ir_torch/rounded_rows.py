@@ -20,7 +20,10 @@ _STEPS = 127.5
 
 @dataclass(frozen=True, slots=True)
 class RoundedRows:
-    """Rows of float32, and the node of their scales; `sizes`: those of a view of the integers, unless None."""
+    """Rows of float32, and the node of their scales.
+
+    `sizes` are those of a view of the integers, unless None.
+    """
 
     floats: Node
     scales: Node
@@ -63,10 +66,19 @@ def _bounded(operand: Argument, low: int, high: int) -> Argument:
 
 
 def _without_zero(operand: Argument) -> Argument:
-    """Returns `x` of `x + 0`."""
+    """Returns `x` of `x + 0`; otherwise the operand."""
     total = call_of(operand, "aten.add.Tensor")
-    is_zero = total is not None and total.args[1] == 0
-    return total.args[0] if total is not None and is_zero else operand
+    if total is None or total.kwargs:
+        return operand
+    term = total.args[1]
+    widened = call_of(term, CONVERT)
+    return total.args[0] if term == 0 or _is_zeros(term if widened is None else widened.args[0]) else operand
+
+
+def _is_zeros(operand: Argument) -> bool:
+    """Returns whether an operand is a tensor of zeros."""
+    zeros = call_of(operand, "aten.full.default")
+    return zeros is not None and bool(zeros.args[1] == 0)
 
 
 def _reciprocal_of(operand: Argument) -> Node | None:
@@ -116,11 +128,9 @@ def _is_magnitude(operand: Argument, x: Node) -> bool:
 
 
 def _bounded_by_zero(operand: Argument, name: str) -> Argument:
-    """Returns `x` of `minimum(x, 0)` or `maximum(x, 0)`; otherwise the operand, without which the result is the
-    same."""
+    """Returns `x` of `minimum(x, 0)` or `maximum(x, 0)`; otherwise the operand, which has the same result."""
     call = call_of(operand, f"aten.{name}.default")
-    zeros = None if call is None else call_of(call.args[1], "aten.full.default")
-    return operand if call is None or zeros is None or zeros.args[1] != 0 else call.args[0]
+    return call.args[0] if call is not None and _is_zeros(call.args[1]) else operand
 
 
 def _is_of_rows(reduction: Node, x: Node) -> bool:

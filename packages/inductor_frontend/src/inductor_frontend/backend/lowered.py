@@ -44,9 +44,7 @@ def compile_anew(request: GraphRequest, options: BackendOptions, symbols: Symbol
         is_inference=bool(facts.get("is_inference", False)),
         is_backward=request.is_backward,
         graph_id=facts.get("graph_id"),
-        splits_matmuls=options.capture.matmuls == "split",
-        fuses_convolutions=options.capture.fused_convolutions,
-        fuses_int8_layers=options.capture.fused_int8_layers,
+        options=options.capture,
     )
     context = BuildContext(
         guards=TraceGuards(checks=request.checks), options=options.capture, root=os.getcwd()

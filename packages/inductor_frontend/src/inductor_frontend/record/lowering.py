@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from logging import INFO
 from typing import TYPE_CHECKING
 
@@ -32,6 +32,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from inductor_frontend.errors import ConversionError, at_node, torch_step
 from inductor_frontend.export.tensor_kinds import lacks_type
 from inductor_frontend.lazy_bits import without_bits
+from inductor_frontend.options import CaptureOptions
 from inductor_frontend.record.graph import RecordingGraph
 from inductor_frontend.record.lowering_hints import lowering_hint
 from inductor_frontend.record.partials import recording_partials
@@ -43,8 +44,7 @@ from inductor_frontend.record.split_matmuls import split_matmuls
 from inductor_frontend.torch_patches._compat import decomposition_argument, shape_env_from_inputs
 from inductor_frontend.torch_patches.replaced import replaced
 from inductor_frontend.torch_patches.table import DESCRIPTORS
-from wrapper_ir_torch.fused_convolutions import fuse_convolutions
-from wrapper_ir_torch.fused_int8_layers import fuse_int8_layers
+from wrapper_ir_torch.fused_layers import fuse_layers
 
 if TYPE_CHECKING:
     from torch._inductor.utils import InputType
@@ -54,9 +54,8 @@ if TYPE_CHECKING:
 class LoweringRequest:
     """A functional graph to lower. `inputs` are its (fake) inputs; `static_inputs` the positions of weights.
 
-    `graph_id` numbers graphs for Inductor's logs. `splits_matmuls`: matmuls with few rows on a GPU become
-    sums of parts. `fuses_convolutions`: convolutions on a CPU compute the ops that follow them.
-    `fuses_int8_layers`: matmuls with int8 weights on a CPU do, too, and round their rows.
+    `graph_id` numbers graphs for Inductor's logs. `options` choose which matmuls are split, and which layers
+    are fused.
     """
 
     gm: GraphModule
@@ -65,9 +64,7 @@ class LoweringRequest:
     is_inference: bool = True
     is_backward: bool = False
     graph_id: int | None = None
-    splits_matmuls: bool = False
-    fuses_convolutions: bool = False
-    fuses_int8_layers: bool = False
+    options: CaptureOptions = field(default_factory=CaptureOptions)
 
 
 @contextmanager
@@ -95,11 +92,8 @@ def recorded(request: LoweringRequest) -> Iterator[RecordingGraph]:
             with equal_replacements_traced_once():
                 _recursive_post_grad_passes(gm, is_inference=request.is_inference)
             copy_returned_literals(gm)
-            decisions = split_matmuls(gm) if request.splits_matmuls else ()
-            if request.fuses_convolutions:
-                fuse_convolutions(gm)
-            if request.fuses_int8_layers:
-                fuse_int8_layers(gm)
+            decisions = split_matmuls(gm) if request.options.matmuls == "split" else ()
+            fuse_layers(gm, request.options.fused_convolutions, request.options.fused_int8_layers)
             _log_graph(gm)
             stack.enter_context(maybe_disable_comprehensive_padding(inputs))
             stack.enter_context(DebugContext())

@@ -38,16 +38,16 @@ float32, or int8 with a number each in `row_scales`; the result is float32. `row
 `activation` one of `ACTIVATIONS`."""
 
 PACKED_INT8_LINEAR = ir.ExternDef(
-    schema="wrapper_ir::packed_int8_linear.out(Tensor input, Tensor packed, Tensor? scales, Tensor? row_scales, "
-    f"Tensor? bias, SymInt columns, {_LAYER}, *, Tensor(a!) out) -> Tensor(a!)"
+    schema="wrapper_ir::packed_int8_linear.out(Tensor input, Tensor packed, Tensor? scales, "
+    f"Tensor? row_scales, Tensor? bias, SymInt columns, {_LAYER}, *, Tensor(a!) out) -> Tensor(a!)"
 )
 """Writes the result of `INT8_LINEAR`. The transposed weight has `columns` columns, packed in panels."""
 
 ROUNDINGS = ("exact", "fixed", "int8")
 """The rounding of rows of floats before a product: none; to 16-bit integers where that is faster; to int8.
 
-A row's integers have one scale: its largest magnitude over 32,767, or over 127.5 (at least 2^-23) as torchao's
-symmetric rows."""
+A row's integers have one scale: its largest magnitude over 32,767, or over 127.5 (at least 2^-23) as
+torchao's symmetric rows."""
 
 _EPILOGUE = 'Tensor? scale=None, Tensor? residual=None, str activation="none", float low=0., float high=0.'
 

@@ -34,12 +34,12 @@ class Level(enum.Enum):
 class PackConstants(Pass):
     """Packs constant weights of matmuls and convolutions, for libraries of the native runtime.
 
-    `mm`, `addmm` (float32, bfloat16, float16), `_int_mm`, `_weight_int8pack_mm`, `wrapper_ir::int8_linear` and
-    `convolution` (float32) become operators that read packed weights and write to storages of the program; lifetimes are derived
-    again. A weight is packed if it is an immutable constant of the CPU, or a view of all of it; one of int8
-    also if `_to_copy` converts it to floats for `mm` or `addmm`. Constants that no op reads any more are
-    removed, and such conversions, too. All levels have the same layouts today; an artifact names its level
-    as `packed_for` in the metadata.
+    `mm`, `addmm` (float32, bfloat16, float16), `_int_mm`, `_weight_int8pack_mm`, `convolution` (float32) and
+    `wrapper_ir::int8_linear` become operators that read packed weights and write to storages of the program;
+    lifetimes are derived again. A weight is packed if it is an immutable constant of the CPU, or a view of
+    all of it; one of int8 also if `_to_copy` converts it to floats for `mm` or `addmm`. Constants that no op
+    reads any more are removed, and such conversions, too. All levels have the same layouts today; an artifact
+    names its level as `packed_for` in the metadata.
 
     `rounds_rows`: `int8_linear` may round rows of float32 to integers of 16 bits, with a scale for each row.
     Products of bytes are faster than those of floats, if the processor has an instruction for them.
