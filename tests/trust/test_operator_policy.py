@@ -298,6 +298,7 @@ _TEXTS = frozenset(
         "indexing",
         "api_name",
         "activation",
+        "rows",
         "algorithm",
         "padding_side",
         "assert_msg",
