@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -75,6 +76,23 @@ def test_traces_by_make_fx_are_refused(program: Any, mode: Any, pre_dispatch: bo
     torch.testing.assert_close(program(X), model(X))
     with refused("a trace by make_fx"):  # nothing was learned under the tracer
         make_fx(lambda x: program(x * 2), tracing_mode=mode, pre_dispatch=pre_dispatch)(X)
+
+
+@pytest.mark.parametrize("pre_dispatch", [False, True])
+def test_other_threads_may_trace(program: Any, pre_dispatch: bool) -> None:
+    found: list[Tensor] = []
+
+    def traced(x: Tensor) -> Tensor:
+        thread = threading.Thread(target=lambda: found.append(program(X)))
+        thread.start()
+        thread.join()
+        return x * 2
+
+    graph = make_fx(traced, pre_dispatch=pre_dispatch)(X)
+    assert [node.target for node in graph.graph.nodes if node.op == "call_function"] == [
+        torch.ops.aten.mul.Tensor
+    ]
+    torch.testing.assert_close(found, [model(X)])
 
 
 def test_other_tracers_are_refused(program: Any) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import sympy
 import torch
+from torch._C import DispatchKey, _dispatch_tls_is_dispatch_key_included
 from torch._dynamo.convert_frame import compile_lock
 from torch._dynamo.utils import preserve_rng_state
 from torch._functorch import config as functorch_config
@@ -147,7 +148,10 @@ def _restored_modes() -> Iterator[None]:
     finally:
         handlers.clear()
         handlers.update(set_before)
-        while pre_dispatch.count() > count:
+        # That stack is the process's: other threads may trace, and the key is of this thread.
+        while pre_dispatch.count() > count and _dispatch_tls_is_dispatch_key_included(
+            DispatchKey.PreDispatch
+        ):
             _pop_mode_from_pre_dispatch()  # type: ignore[no-untyped-call]  # torch's
         after = _get_current_dispatch_mode_stack()
         if after != before:

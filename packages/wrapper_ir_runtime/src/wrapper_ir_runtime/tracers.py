@@ -63,10 +63,13 @@ def is_plain_thread(torch: TorchModule) -> bool:
 def _active_tracers(torch: TorchModule, arguments: Iterable[object]) -> Iterator[str]:
     """Yields descriptions of active tracers."""
     keys = torch._C._TorchDispatchModeKey
-    early = torch._ops._get_dispatch_mode_pre_dispatch  # modes that see composite operators as well
+    # Modes that see composite operators as well are on one stack of the process; the key is of the thread.
+    is_early = torch._C._dispatch_tls_is_dispatch_key_included(torch._C.DispatchKey.PreDispatch)
+    early = torch._ops._get_dispatch_mode_pre_dispatch
     for name, what in _MODES.items():
         key = getattr(keys, name)  # members of an enumeration
-        if torch._C._get_dispatch_mode(key) is not None or (name != "FAKE" and early(key) is not None):
+        in_stack = is_early and name != "FAKE" and early(key) is not None
+        if in_stack or torch._C._get_dispatch_mode(key) is not None:
             yield what
     if torch._C._get_tracing_state() is not None:
         yield "a trace by torch.jit.trace"
