@@ -8,7 +8,7 @@ from torch import Tensor
 
 from tests.native.operator_library import NativeError, Operators, build_operators
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.conformance
 _STEPS, _ITEMS, _LABELS = 9, 4, 6
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from tests.native.operator_library import NativeError, Operators, build_operators
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.conformance
 ENDS = (0, 3, 3, 7, 9)
 """Ends of five groups of ten rows: the first and third are empty, and one row is in no group."""
 DTYPES = (torch.float32, torch.bfloat16, torch.float64)
