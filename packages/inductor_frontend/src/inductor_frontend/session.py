@@ -153,8 +153,7 @@ def _restored_modes() -> Iterator[None]:
             DispatchKey.PreDispatch
         ):
             _pop_mode_from_pre_dispatch()  # type: ignore[no-untyped-call]  # torch's
-        after = _get_current_dispatch_mode_stack()
-        if after != before:
+        if (after := _get_current_dispatch_mode_stack()) != before:
             for _ in after:
                 _pop_mode()
             for mode in before:
