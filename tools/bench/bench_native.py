@@ -66,7 +66,7 @@ int8 was measured while other processes ran, on two models. Rows that the progra
 operator rounds, multiplies, scales and activates. With weights alone, our side rounds rows to 16 bits
 (`pack-constants{rounds_rows=true}`): 1.17 for MiniLM, where 1.3 was expected. OpenVINO's weights of the MLP are float32: its export folds
 small constants.
-bfloat16: 0.60 to 0.95 of the best, 0.78 in the mean of four models, where 1.0 was expected: attention and matmuls use the dot instruction, and activations stay in float.
+bfloat16: 0.60 to 0.95 of the best, 0.78 in the mean of four models, where 1.0 was expected: attention and matmuls use the dot instruction.
 """
 
 METHOD = """\
