@@ -52,9 +52,7 @@ class AttentionKernels(Pass):
 def _with_kernels(analyses: Analyses) -> ir.Program:
     program, launches = analyses.program, AttentionLaunches(analyses)
     functions = [f.with_body(_body(f, analyses, launches)) for f in program.functions]
-    if not launches.kernels:
-        return program
-    return with_kernels(program.with_functions(functions), launches.kernels, OPERATORS)
+    return with_kernels(program, functions, launches.kernels, OPERATORS)
 
 
 def _body(function: ir.Function, analyses: Analyses, launches: AttentionLaunches) -> Iterator[ir.Op]:

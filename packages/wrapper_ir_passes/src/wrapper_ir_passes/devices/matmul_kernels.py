@@ -48,9 +48,7 @@ class MatmulKernels(Pass):
     def _with_kernels(self, analyses: Analyses) -> ir.Program:
         program, launches = analyses.program, MatmulLaunches(analyses)
         functions = [f.with_body(self._body(f, analyses, launches)) for f in program.functions]
-        if not launches.kernels:
-            return program
-        return with_kernels(program.with_functions(functions), launches.kernels, OPERATORS)
+        return with_kernels(program, functions, launches.kernels, OPERATORS)
 
     def _body(self, function: ir.Function, analyses: Analyses, launches: MatmulLaunches) -> Iterator[ir.Op]:
         symbols, allocated = set(function.captures), set[ir.Value]()

@@ -137,14 +137,21 @@ class SourceLaunches:
 
 
 def with_kernels(
-    program: ir.Program, kernels: Mapping[str, ir.TritonKernel], operators: Collection[str]
+    program: ir.Program,
+    functions: Sequence[ir.Function],
+    kernels: Mapping[str, ir.TritonKernel],
+    operators: Collection[str],
 ) -> ir.Program:
-    """Returns a program that launches `kernels`, with their definitions: one for all that are equal.
+    """Returns a program of functions that launch `kernels`, with one definition for all that are equal.
 
-    Pointers stay divisible only where their launch proves it. Declarations of `operators` go if nothing calls
-    them.
+    Without kernels it is `program`. Pointers stay divisible only where their launch proves it. Declarations
+    of `operators` go if nothing calls them.
     """
-    changed = dataclasses.replace(program, kernels=(*program.kernels, *kernels.values()))
+    if not kernels:
+        return program
+    changed = dataclasses.replace(
+        program.with_functions(functions), kernels=(*program.kernels, *kernels.values())
+    )
     aligned = _aligned(changed, kernels)
     first: dict[ir.TritonKernel, str] = {}
     names = {
