@@ -45,8 +45,8 @@ take 0.85 of libtorch's library. Products of one row read weights at the speed o
 0.65 for Llama. The process takes what templates took, 0.31, and less where few kernels are loaded: 0.29."""
 OUTCOME = """\
 Calls of native libraries took 0.80 to 0.88, where 0.7 and 0.9 were expected. The same program over libtorch takes 40 us less (0.71 to
-0.84): calls of native libraries from Python pass ctypes and DLPack, those over libtorch a path in C. With matmuls as kernels of the
-program, which nobody tuned, calls take 0.62, 0.66 and 0.82: less than expected for GPT-2. Llama reads 2.5 GB, 0.6 ms of 1.0.
+0.84): calls of native libraries from Python pass ctypes and DLPack, those over libtorch a path in C. With matmuls as untuned
+kernels of the program, calls take 0.62, 0.66 and 0.82: less than expected for GPT-2. Llama reads 2.5 GB, 0.6 ms of 1.0.
 
 A process with cuBLAS starts in 0.55 instead of 0.25. The driver's context takes 0.11 s of 0.42 s and cuBLASLt some 0.14 s: it is
 opened, and loads its kernels in the first call. Without cuBLAS the whole takes 0.21 s, 0.27 of libtorch's, where 0.29 was

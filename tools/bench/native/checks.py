@@ -1,4 +1,4 @@
-"""What a library keeps to beside speed: threads that share it, repeated loads, processes that share its weights,
+"""Checks of libraries beside speed: threads that share one, repeated loads, processes that share its weights,
 other runtimes in its process.
 """
 
